@@ -5,7 +5,7 @@
  * A member is required if OpenAPI requires it, or if it is the `spec` or `status` of a kind, which the API server always
  * writes. Inside these two, what Go writes even when it is empty is required, because objects are read before they are
  * validated; in groups that controllers read, only if OpenAPI requires it too; in a status nothing is required, because
- * it is empty at first. A member may be null where Go writes null for a nil value. Enumerations are `string`: clients
+ * it is empty at first; conditions are whole. A member may be null where Go writes null for a nil value. Enumerations are `string`: clients
  * may send anything.
  *
  * Run: node hack/generate-types.ts
@@ -213,7 +213,7 @@ function declaration({ id, name, isKind, members }: Component): string {
       (name === filledStatus && isWritten) ||
       (parts.has(id)
         ? isWritten && !name.endsWith('Status') && (!watched.has(group) || flags === 'zr')
-        : flags === 'zr');
+        : flags === 'zr' || (isWritten && name.endsWith('Condition')));
     const nullable = isNil && !validated.has(`${name}.${member.name}`);
     return `  ${quoted(member.name)}${isRequired ? '' : '?'}: ${expression(type)}${nullable ? ' | null' : ''};`;
   });

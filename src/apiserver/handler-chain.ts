@@ -1,3 +1,4 @@
+import type { IPFamily } from '../objects/address.ts';
 import { isRecord } from '../objects/json.ts';
 import type { FlowSchema, PolicyRulesWithSubjects, Subject } from '../objects/types/flowcontrol.generated.ts';
 import { flowcontrolGroup } from '../registry/flowcontrol/prioritylevelconfiguration.ts';
@@ -180,6 +181,8 @@ export interface HandlerChainOptions {
   /** The connection to kubelets; undefined if Pods are objects only. */
   readonly kubelets: KubeletAccess | undefined;
   readonly aggregator: Aggregator;
+  /** The first family of the cluster's Services. */
+  readonly primaryFamily: IPFamily;
   /** The way to extension API servers. */
   readonly extension: ExtensionNetwork;
 }
@@ -192,6 +195,9 @@ export function createHandlerChain(options: HandlerChainOptions): HandlerChain {
   const resolver = createEndpointResolver({
     get: (group, plural, namespace, name) =>
       core.storage.get(objectKey(group, plural, namespace, name))?.object,
+    list: (group, plural, namespace) =>
+      core.storage.list(listPrefix(group, plural, namespace)).items.map((item) => item.object),
+    primaryFamily: options.primaryFamily,
     random: () => core.random(),
   });
   const proxy = proxyHandler(resolver, dialPod, options.kubelets?.client);

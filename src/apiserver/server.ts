@@ -132,7 +132,8 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     isOpenshift ? review : undefined,
     rbac === undefined ? undefined : new EscalationCheck(rbac),
   );
-  const network = webhookNetwork(core, options.dialPod, options.lanCidrs ?? []);
+  const primaryFamily = options.serviceCidrs[0].range.family;
+  const network = webhookNetwork(core, options.dialPod, options.lanCidrs ?? [], primaryFamily);
   const definitions = new CustomResourceDefinitions(core, (webhook) => createWebhookClient(webhook, network));
   definitions.start();
   const aggregation = new RoleAggregation(core);
@@ -175,6 +176,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
         : { dialPod: options.dialPod, client: options.kubeletClient },
     refuse: options.refuse,
     aggregator,
+    primaryFamily,
     extension,
   });
   const http = createHttpServer({

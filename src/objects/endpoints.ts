@@ -4,6 +4,9 @@ import type { ObjectMeta } from './meta.ts';
 import type { EndpointAddress, EndpointSubset } from './types/core.generated.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from './types/discovery.generated.ts';
 
+/** The label of an EndpointSlice with the name of its Service. */
+export const serviceNameLabel = 'kubernetes.io/service-name';
+
 /** True for subsets in the shape that all readers rely on. */
 export function isEndpointSubset(value: unknown): value is EndpointSubset {
   if (!isRecord(value)) return false;
@@ -66,7 +69,7 @@ export function slicesWithoutPods(
       namespace,
       labels: {
         ...labels,
-        'kubernetes.io/service-name': name,
+        [serviceNameLabel]: name,
         'endpointslice.kubernetes.io/managed-by': managedBy,
       },
     },

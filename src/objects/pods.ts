@@ -1,6 +1,6 @@
 import { compareText } from './go-text.ts';
-import { type OwnerReference, type KubeObject, conditionOf } from './meta.ts';
-import type { ContainerPort, Node, Pod, PodSpec, Container } from './types/core.generated.ts';
+import { type OwnerReference, type KubeObject, conditionOf, joinKey, type ObjectKey } from './meta.ts';
+import type { ContainerPort, Node, Pod, PodSpec, Container, Volume } from './types/core.generated.ts';
 import { conditionStatus, listAt, recordAt, scalarAt, textAt } from './json.ts';
 import { parseTime } from './time.ts';
 import { parseQuantity } from './quantity.ts';
@@ -15,6 +15,42 @@ export function lastingPorts({ containers = [], initContainers = [] }: PodSpec):
 /** True for an init container that runs as long as the Pod (KEP-753). */
 export function isSidecar({ restartPolicy }: Container): boolean {
   return restartPolicy === 'Always';
+}
+
+/** The claim of a volume. */
+export interface VolumeClaim {
+  readonly name: string;
+  readonly isReadOnly: boolean;
+  /** It is made for the Pod, and belongs to it. */
+  readonly isEphemeral: boolean;
+}
+
+/** The claim that a volume of a Pod names, or that is made for it (`ephemeral.VolumeClaimName`); undefined: none. */
+export function claimOf({ metadata }: Pod, volume: Volume): VolumeClaim | undefined {
+  const { name, persistentVolumeClaim: claim, ephemeral } = volume;
+  if (claim !== undefined) {
+    return { name: claim.claimName, isReadOnly: claim.readOnly === true, isEphemeral: false };
+  }
+  if (ephemeral === undefined) return undefined;
+  return { name: `${metadata.name ?? ''}-${name}`, isReadOnly: false, isEphemeral: true };
+}
+
+/** The claims that a Pod names, or that are made for it. */
+export function claimsOf(pod: Pod): readonly VolumeClaim[] {
+  return (pod.spec.volumes ?? []).flatMap((volume) => claimOf(pod, volume) ?? []);
+}
+
+/** Their keys. */
+export function claimKeysOf(pod: Pod): readonly ObjectKey[] {
+  return claimsOf(pod).map(({ name }) => joinKey(pod.metadata.namespace ?? '', name));
+}
+
+/** Why a claim is not that of an ephemeral volume of a Pod; undefined: it is (`ephemeral.VolumeIsForPod`). */
+export function foreignClaim(pod: Pod, claim: KubeObject): string | undefined {
+  if (controllerOf(claim)?.uid === pod.metadata.uid) return undefined;
+  const { namespace = '', name = '' } = claim.metadata;
+  const of = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
+  return `PVC ${namespace}/${name} was not created for pod ${of} (pod is not owner)`;
 }
 
 /** True for a Pod that is being deleted. */
@@ -163,4 +199,33 @@ export function containerFieldPath({ spec }: Pod, name: string): string {
     containers.some((container) => container.name === name) ? [list] : [],
   );
   return `spec.${list}{${name}}`;
+}
+
+/**
+ * The workload of a Pod: its controller, and of a ReplicaSet that a Deployment has made, the Deployment, whose name stands
+ * before the hash (`GenerateReplicaSetName`). Undefined for a Pod of its own.
+ */
+export function workloadOf(pod: Pod): { readonly kind: string; readonly name: string } | undefined {
+  const owner = controllerOf(pod);
+  if (owner === undefined) return undefined;
+  const hash = pod.metadata.labels?.['pod-template-hash'];
+  const isOfDeployment = owner.kind === 'ReplicaSet' && hash !== undefined && owner.name.endsWith(`-${hash}`);
+  return isOfDeployment
+    ? { kind: 'Deployment', name: owner.name.slice(0, -hash.length - 1) }
+    : { kind: owner.kind, name: owner.name };
+}
+
+/** The Pods of a workload that have not ended: the ready ones first, then the oldest. */
+export function podsOfWorkload(
+  pods: readonly Pod[],
+  { kind, namespace, name }: { readonly kind: string; readonly namespace: string; readonly name: string },
+): readonly Pod[] {
+  const isOf = (pod: Pod): boolean => {
+    const of = workloadOf(pod);
+    const isReplicaSet = kind === 'ReplicaSet' && controllerOf(pod)?.kind === kind;
+    return isReplicaSet ? controllerOf(pod)?.name === name : of?.kind === kind && of.name === name;
+  };
+  return pods
+    .filter((pod) => pod.metadata.namespace === namespace && isActive(pod) && isOf(pod))
+    .toSorted((a, b) => Number(isPodReady(b)) - Number(isPodReady(a)) || byCreation(a, b));
 }

@@ -63,6 +63,28 @@ export const allocationReasons = [
 
 export type AllocationReason = (typeof allocationReasons)[number];
 
+/** Why a Service has no ready endpoint, in the order in which they are looked for. */
+export const noEndpointReasons = [
+  /** Without a selector, others write its EndpointSlices, and there are none. */
+  'NoSelector',
+  /** No Pod of the namespace has the labels of the selector. */
+  'SelectorMatchesNothing',
+  /** No Pod that the selector matches runs. */
+  'PodsNotRunning',
+  /** No Pod that runs is ready. */
+  'PodsNotReady',
+  /** Every ready Pod is being deleted. */
+  'PodsTerminating',
+  /** No ready Pod has a container with the name of the target port. */
+  'PortNameNotFound',
+  /** No ready Pod has an address of the Service's families. */
+  'OtherFamily',
+  /** The EndpointSlices do not have the ready Pods. */
+  'NotInSlicesYet',
+] as const;
+
+export type NoEndpointReason = (typeof noEndpointReasons)[number];
+
 /** Why a node that could announce an address by layer 2 does not: another has it. */
 export const addressRefusalReasons = [
   /** A machine that is no node answers for the address, or a node of another cluster. */
@@ -158,6 +180,8 @@ export const eventReasons = [
   'BackOff',
   'BackoffLimitExceeded',
   'CIDRNotAvailable',
+  'ClaimLost',
+  'ClaimMisbound',
   'CloudAssignmentFailed',
   'CloudDeletionFailed',
   'CloudUpdateFailed',
@@ -169,7 +193,10 @@ export const eventReasons = [
   'EgressIPConflict',
   'Evicted',
   'ExternalNameBackend',
+  'ExternalExpanding',
+  'ExternalProvisioning',
   'Failed',
+  'FailedBinding',
   'FailedComputeMetricsReplicas',
   'FailedCreate',
   'FailedCreatePodSandBox',
@@ -182,6 +209,7 @@ export const eventReasons = [
   'FailedGetResourceMetric',
   'FailedGetScale',
   'FailedIngressToRouteConversion',
+  'FailedMapVolume',
   'FailedMount',
   'FailedPostStartHook',
   'FailedPreStopHook',
@@ -204,15 +232,20 @@ export const eventReasons = [
   'InvalidMetricSourceType',
   'InvalidNetworkPolicy',
   'JobAlreadyActive',
+  'InspectFailed',
   'Killing',
   'MissingJob',
   'NetworkNotReady',
   'NoMatchingNodeFound',
   'NoNetworkFound',
   'NoPods',
+  'NodeAffinity',
   'NodeNotReady',
+  'NodePorts',
   'Overwritten',
   'OwnerRefInvalidNamespace',
+  'ProvisioningFailed',
+  'ProvisioningSucceeded',
   'Pulled',
   'Pulling',
   'Released',
@@ -241,6 +274,12 @@ export const eventReasons = [
   'UnparseableSchedule',
   'UnsupportedPlugin',
   'UnsupportedRequest',
+  'VolumeFailedDelete',
+  'VolumeFailedRecycle',
+  'VolumeMismatch',
+  'VolumeResizeSuccessful',
+  'WaitForFirstConsumer',
+  'WaitForPodScheduled',
 ] as const;
 
 /** The `reason` of an Event. */
@@ -250,4 +289,6 @@ export type EventReason =
   | AllocationReason
   | AnnouncedReason
   | ProblemReason
-  | RouteRefusalReason;
+  | RouteRefusalReason
+  /** A kubelet's, for each resource of a node. */
+  | `OutOf${string}`;

@@ -1,5 +1,5 @@
 import type { Ingress } from '../../objects/types/networking.generated.ts';
-import type { Namespace, Node } from '../../objects/types/core.generated.ts';
+import type { Namespace, Node, PersistentVolumeClaim } from '../../objects/types/core.generated.ts';
 import { at, jsonEqual, textAt } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden, notFound } from '../../objects/status.ts';
@@ -8,7 +8,11 @@ import {
   isCustomResourceDefinition,
 } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import { addNotReadyTaint } from '../../registry/core/node.ts';
-import { protectStorage } from '../../registry/core/persistentvolumeclaim.ts';
+import {
+  protectStorage,
+  resizeObstacle,
+  setDefaultStorageClass,
+} from '../../registry/core/persistentvolumeclaim.ts';
 import { setDefaultClass } from '../../registry/networking/ingress.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
 import { requestedOrganizations } from '../pki/signing-request.ts';
@@ -40,7 +44,8 @@ export function terminatingDefinitions(storage: Storage): AdmissionPlugin {
       const key = objectKey('apiextensions.k8s.io', 'customresourcedefinitions', '', `${plural}.${group}`);
       const definition = storage.getForUpdate(key)?.object;
       if (definition === undefined || !isCustomResourceDefinition(definition)) return;
-      if (!hasCondition(definition, 'Terminating')) return;
+      if (definition.metadata.deletionTimestamp === undefined && !hasCondition(definition, 'Terminating'))
+        return;
       throw refusal(attributes, 'create not allowed while custom resource definition is terminating');
     },
   };
@@ -50,8 +55,8 @@ export function terminatingDefinitions(storage: Storage): AdmissionPlugin {
 const immortal = new Set(['default', 'kube-system', 'kube-public']);
 
 /**
- * Nothing is created or updated in a namespace that does not exist, nothing is created in one that terminates, and the
- * system's namespaces cannot be deleted.
+ * Nothing is created in a namespace that does not exist or terminates, and the system's namespaces cannot be deleted
+ * (apiserver `plugin/namespace/lifecycle/admission.go`).
  */
 export function namespaceLifecycle(storage: Storage): AdmissionPlugin {
   return {
@@ -59,7 +64,7 @@ export function namespaceLifecycle(storage: Storage): AdmissionPlugin {
     handles({ operation, resource: { definition }, namespace }) {
       if (operation === 'CONNECT') return false;
       if (definition.group === '' && definition.plural === 'namespaces') return operation === 'DELETE';
-      if (!definition.namespaced || operation === 'DELETE' || namespace === '') return false;
+      if (!definition.namespaced || operation !== 'CREATE' || namespace === '') return false;
       // Access reviews work in namespaces that do not exist.
       return definition.plural !== 'localsubjectaccessreviews';
     },
@@ -71,7 +76,7 @@ export function namespaceLifecycle(storage: Storage): AdmissionPlugin {
       }
       const stored = storage.getForUpdate(objectKey('', 'namespaces', '', namespace));
       if (stored === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-      if (operation !== 'CREATE' || !isTerminating(stored.object)) return undefined;
+      if (!isTerminating(stored.object)) return undefined;
       throw refusal(
         attributes,
         `unable to create new content in namespace ${namespace} because it is being terminated`,
@@ -109,6 +114,25 @@ function isNode(object: KubeObject): object is Node {
   return object.kind === 'Node' && 'spec' in object;
 }
 
+/** New PersistentVolumeClaims without a class get the default class. */
+export function defaultStorageClass(core: ServerCore): AdmissionPlugin {
+  return {
+    name: 'DefaultStorageClass',
+    handles: (attributes) =>
+      attributes.operation === 'CREATE' && isMainResource(attributes, '', 'persistentvolumeclaims'),
+    mutate({ object }) {
+      if (object !== undefined && isClaim(object)) {
+        setDefaultStorageClass(object, strategyContext(core, false).cluster);
+      }
+      return undefined;
+    },
+  };
+}
+
+function isClaim(object: KubeObject): object is PersistentVolumeClaim {
+  return object.kind === 'PersistentVolumeClaim' && 'spec' in object;
+}
+
 /** New PersistentVolumes and PersistentVolumeClaims get a finalizer. */
 export const storageObjectInUseProtection: AdmissionPlugin = {
   name: 'StorageObjectInUseProtection',
@@ -120,6 +144,20 @@ export const storageObjectInUseProtection: AdmissionPlugin = {
     return undefined;
   },
 };
+
+/** Bound claims of classes that allow it may grow. */
+export function claimResize(core: ServerCore): AdmissionPlugin {
+  return {
+    name: 'PersistentVolumeClaimResize',
+    handles: (attributes) =>
+      attributes.operation === 'UPDATE' && isMainResource(attributes, '', 'persistentvolumeclaims'),
+    validate({ object, oldObject, resource, name }) {
+      if (object === undefined || oldObject === undefined || !isClaim(object) || !isClaim(oldObject)) return;
+      const why = resizeObstacle(object, oldObject, strategyContext(core, false).cluster);
+      if (why !== undefined) throw forbidden(resource.groupResource, name, why);
+    },
+  };
+}
 
 /** New Ingresses without a class get the default class. */
 export function defaultIngressClass(core: ServerCore): AdmissionPlugin {

@@ -3,9 +3,11 @@ import type { AdmissionPlugin } from '../rest/admission.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import {
   certificateApproval,
+  claimResize,
   certificateSigning,
   certificateSubjectRestriction,
   defaultIngressClass,
+  defaultStorageClass,
   namespaceLifecycle,
   storageObjectInUseProtection,
   taintNodesByCondition,
@@ -43,7 +45,9 @@ export function admissionChain(
     taintNodesByCondition,
     priority(core),
     defaultTolerationSeconds,
+    defaultStorageClass(core),
     storageObjectInUseProtection,
+    claimResize(core),
     runtimeClass(core),
     certificateApproval(authorizer),
     certificateSigning(authorizer),

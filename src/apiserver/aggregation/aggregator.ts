@@ -21,6 +21,7 @@ import {
 } from '../storage/storage.ts';
 import { discoverRemote } from './remote-discovery.ts';
 import { errorMessage } from '../../objects/status.ts';
+import { serviceNameLabel } from '../../objects/endpoints.ts';
 
 /** When an extension API server counts as available (kube-aggregator `status/remote/remote_available_controller.go`). */
 
@@ -120,7 +121,6 @@ function availableCondition(
 }
 
 const plural = 'apiservices';
-const serviceNameLabel = 'kubernetes.io/service-name';
 /** The interval at which every extension API server is checked, changed or not. */
 const checkIntervalMs = 30_000;
 /** The delay after a failed check, doubled with each further failure up to {@link checkIntervalMs}. */

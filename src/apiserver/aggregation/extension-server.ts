@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import type { ClientRequest, OutgoingHttpHeaders } from 'node:http';
 import { connect as connectTcp, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { APIServiceSpec } from '../../objects/types/apiregistration.generated.ts';
 import type { WebhookNetwork, ServiceTarget } from '../admission/webhooks/client.ts';
 import { dialInTime, noClusterNetwork, describeDialFailure } from '../proxy/dial-pod.ts';
 import { type FrontProxy, userHeaders } from './front-proxy.ts';
 import { joinHostPort } from '../../objects/address.ts';
+import { handshake } from '../../tls/handshake.ts';
 import { PeerTrust } from '../../tls/peer-trust.ts';
 import type { ApiRequest, Reply, UpgradeHandler } from '../http/exchange.ts';
 import { plainError, serviceUnavailable } from '../../objects/status.ts';
@@ -65,14 +65,11 @@ export async function openExtensionRequest(
   const trust = server.insecureSkipTLSVerify ? undefined : new PeerTrust(server.ca);
   const socket = await dial(network, target, signal);
   const servername = `${server.name}.${server.namespace}.svc`;
-  const secure = connectTls({
-    socket,
-    servername,
-    cert: frontProxy.certificate,
-    key: frontProxy.key,
+  const options = {
+    ...{ socket, servername, cert: frontProxy.certificate, key: frontProxy.key },
     ...(trust?.options ?? { rejectUnauthorized: false }),
-  });
-  await handshake(secure, signal);
+  };
+  const secure = await handshake(options, signal);
   const fault = trust?.fault(secure, servername, Date.now());
   if (fault !== undefined) {
     secure.destroy();
@@ -103,19 +100,9 @@ async function dial(network: WebhookNetwork, target: ServiceTarget, signal: Abor
 
 async function connect(host: string, port: number): Promise<Socket> {
   const socket = connectTcp({ host, port });
+  socket.on('error', () => socket.destroy());
   await once(socket, 'connect');
   return socket;
-}
-
-async function handshake(socket: TLSSocket, signal: AbortSignal): Promise<void> {
-  try {
-    await once(socket, 'secureConnect', { signal });
-  } catch (error) {
-    socket.destroy();
-    throw signal.aborted ? signal.reason : error;
-  }
-  // An `error` event without a listener would end the process; the request reports it from here on.
-  socket.on('error', () => undefined);
 }
 
 /**

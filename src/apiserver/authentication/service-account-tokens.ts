@@ -37,6 +37,8 @@ export interface BoundObject {
   readonly kind: 'Pod' | 'Secret' | 'Node';
   readonly name: string;
   readonly uid: string;
+  /** That of a Pod, if it has one: the token names it. `uid` is "" where there is no such Node. */
+  readonly node?: { readonly name: string; readonly uid: string };
 }
 
 interface TokenRequest {
@@ -93,6 +95,7 @@ export function serviceAccountTokens(options: ServiceAccountTokensOptions): Serv
           ...(bound === undefined
             ? {}
             : { [bound.kind.toLowerCase()]: { name: bound.name, uid: bound.uid } }),
+          ...(bound?.node === undefined ? {} : { node: bound.node }),
           serviceaccount: { name: request.name, uid: request.uid },
         },
         nbf: issuedAt,
@@ -136,14 +139,17 @@ function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserI
   if (options.accountUid(namespace, name) !== uid) return undefined;
   const extra: Record<string, readonly string[]> = {};
   if (typeof jti === 'string') extra[credentialId] = [`JTI=${jti}`];
+  const isOfPod = isRecord(kubernetes['pod']);
   for (const kind of ['Pod', 'Secret', 'Node'] as const) {
     const bound = recordAt(kubernetes, kind.toLowerCase());
     if (typeof bound['name'] !== 'string' || typeof bound['uid'] !== 'string') continue;
-    if (options.boundUid(kind, namespace, bound['name']) !== bound['uid']) return undefined;
+    // A Pod's token only names the Node.
+    const isChecked = kind !== 'Node' || !isOfPod;
+    if (isChecked && options.boundUid(kind, namespace, bound['name']) !== bound['uid']) return undefined;
     const key = `authentication.kubernetes.io/${kind.toLowerCase()}`;
     if (kind !== 'Secret') {
       extra[`${key}-name`] = [bound['name']];
-      extra[`${key}-uid`] = [bound['uid']];
+      if (bound['uid'] !== '') extra[`${key}-uid`] = [bound['uid']];
     }
   }
   return {

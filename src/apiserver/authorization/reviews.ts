@@ -9,6 +9,7 @@ import { genericStrategy } from '../../registry/generic/generic.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';
 import type { ResourceDefinition, UserInfo } from '../../registry/generic/strategy.ts';
 import type { TokenAuthenticator } from '../authentication/authenticator.ts';
+import { withAuthenticatedGroup } from '../authentication/users.ts';
 import type { Authorizer } from './authorizer.ts';
 import type { WholeRule } from './rbac.ts';
 import { bodyMediaType } from '../http/negotiation.ts';
@@ -50,21 +51,8 @@ function checkAttributes(spec: JsonRecord): FieldError[] {
   const resource = isRecord(spec['resourceAttributes']);
   const path = isRecord(spec['nonResourceAttributes']);
   if (resource !== path) return [];
-  return resource
-    ? [
-        invalid(
-          'spec.nonResourceAttributes',
-          goAttributes(spec),
-          'cannot be specified in combination with resourceAttributes',
-        ),
-      ]
-    : [
-        invalid(
-          'spec.resourceAttributes',
-          undefined,
-          'exactly one of nonResourceAttributes or resourceAttributes must be specified',
-        ),
-      ];
+  const detail = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
+  return [invalid('spec', resource ? goAttributes(spec) : undefined, detail)];
 }
 
 function checkSubject(spec: JsonRecord): FieldError[] {
@@ -274,7 +262,9 @@ function reviewToken({ spec }: ReviewRequest, { tokens }: ReviewSources): JsonRe
   if (token === '') throw badRequest('token is required for TokenReview in authentication');
   for (const authenticator of tokens) {
     const user = authenticator.authenticateToken(token);
-    if (user !== undefined) return { status: { authenticated: true, user: userInfo(user) } };
+    if (user !== undefined) {
+      return { status: { authenticated: true, user: userInfo(withAuthenticatedGroup(user)) } };
+    }
   }
   return { status: { user: {}, error: 'invalid bearer token' } };
 }

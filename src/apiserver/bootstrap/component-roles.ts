@@ -60,6 +60,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     [read, 'core', 'events namespaces nodes pods'],
     [read, 'extensions', 'deployments'],
   ],
+  'system:cluster-trust-bundle-discovery': [[read, 'certificates.k8s.io', 'clustertrustbundles']],
   'system:kube-aggregator': [[read, 'core', 'endpoints services']],
   'system:kube-controller-manager': [
     eventWriters,
@@ -131,7 +132,9 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     [read, 'node.k8s.io', 'runtimeclasses'],
     ['get', 'resource.k8s.io', 'resourceclaims'],
     ['deletecollection', 'resource.k8s.io', 'resourceslices'],
+    [read, 'certificates.k8s.io', 'clustertrustbundles'],
     ['get', 'core', 'serviceaccounts'],
+    ['create get list watch', 'certificates.k8s.io', 'podcertificaterequests'],
   ],
   'system:node-bootstrapper': [
     ['create get list watch', 'certificates.k8s.io', 'certificatesigningrequests'],
@@ -166,6 +169,7 @@ export const componentRoles: readonly BootstrapRole[] = Object.entries(rows).map
 
 /** Cluster-scoped bindings of components. */
 export const componentBindings: readonly BootstrapBinding[] = [
+  { name: 'system:cluster-trust-bundle-discovery', groups: ['system:serviceaccounts'] },
   { name: 'system:kube-dns', accounts: ['kube-dns'] },
   { name: 'system:node-proxier', users: ['system:kube-proxy'] },
   { name: 'system:volume-scheduler', users: ['system:kube-scheduler'] },

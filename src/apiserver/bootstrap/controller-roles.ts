@@ -145,6 +145,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['patch update', 'core', 'nodes/status'],
     ['patch update', 'core', 'pods/status'],
     ['delete get list watch', 'core', 'pods'],
+    [read, 'coordination.k8s.io', 'leases'],
     eventWriters,
   ],
   'persistent-volume-binder': [
@@ -159,6 +160,18 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['watch', 'core', 'events'],
     ['get', 'core', 'services'],
   ],
+  'kube-apiserver-serving-clustertrustbundle-publisher': [
+    ['attest', 'certificates.k8s.io', 'signers', 'kubernetes.io/kube-apiserver-serving'],
+    ['create delete list update watch', 'certificates.k8s.io', 'clustertrustbundles'],
+    eventWriters,
+  ],
+  podcertificaterequestcleaner: [['delete get list watch', 'certificates.k8s.io', 'podcertificaterequests']],
+  'storage-version-migrator-controller': [
+    ['list patch', '*', '*'],
+    ['get', 'apiextensions.k8s.io', 'customresourcedefinitions'],
+    ['patch', 'apiextensions.k8s.io', 'customresourcedefinitions/status'],
+    ['update', 'storagemigration.k8s.io', 'storageversionmigrations/status'],
+  ],
   'pod-garbage-collector': [
     ['delete list watch', 'core', 'pods'],
     [read, 'core', 'nodes'],
@@ -167,6 +180,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
   'pv-protection-controller': [['get list update watch', 'core', 'persistentvolumes'], eventWriters],
   'pvc-protection-controller': [
     ['get list update watch', 'core', 'persistentvolumeclaims'],
+    ['update', 'core', 'persistentvolumeclaims/status'],
     [read, 'core', 'pods'],
     eventWriters,
   ],

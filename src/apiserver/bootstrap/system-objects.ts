@@ -16,6 +16,7 @@ import {
   mandatoryPriorityLevels,
   suggestedPriorityLevels,
 } from '../../registry/flowcontrol/prioritylevelconfiguration.ts';
+import { serviceNameLabel } from '../../objects/endpoints.ts';
 
 /** The configuration of the system objects. */
 export interface SystemObjects {
@@ -166,7 +167,7 @@ function kubernetesSlice(
       name: 'kubernetes',
       namespace: 'default',
       generation: 1,
-      labels: { 'kubernetes.io/service-name': 'kubernetes' },
+      labels: { [serviceNameLabel]: 'kubernetes' },
     },
     addressType: system.advertiseAddress.includes(':') ? 'IPv6' : 'IPv4',
     endpoints: [{ addresses: [system.advertiseAddress], conditions: { ready: true } }],

@@ -15,7 +15,7 @@ export interface OpenIdProviderOptions {
   readonly issuer: string;
   /** Public keys, each with `kid`, `alg` and `use`. */
   readonly keys: readonly JsonWebKey[];
-  /** `host:port` as clients reach the server. */
+  /** `host:port` as clients reach the server that do not know it by the name in `issuer`. */
   readonly address: () => string;
 }
 
@@ -24,12 +24,14 @@ export interface OpenIdProviderOptions {
  * (`pkg/routes/openidmetadata.go`).
  */
 export function openIdProvider({ issuer, keys, address }: OpenIdProviderOptions): Handler {
-  const documents: Readonly<Record<string, () => readonly [mediaType: string, body: unknown]>> = {
-    [openIdPaths.configuration]: () => [
+  const issuerHost = URL.canParse(issuer) ? new URL(issuer).host : undefined;
+  const documents: Readonly<Record<string, (host: string) => readonly [mediaType: string, body: unknown]>> = {
+    [openIdPaths.configuration]: (host) => [
       'application/json',
       {
         issuer,
-        jwks_uri: `https://${address()}${openIdPaths.keys}`,
+        // The address may be the loopback of the machine: a Pod, which asks the issuer, does not reach it.
+        jwks_uri: `https://${host === issuerHost ? host : address()}${openIdPaths.keys}`,
         response_types_supported: ['id_token'],
         subject_types_supported: ['public'],
         id_token_signing_alg_values_supported: [...new Set(keys.map(({ alg }) => alg))],
@@ -37,7 +39,7 @@ export function openIdProvider({ issuer, keys, address }: OpenIdProviderOptions)
     ],
     [openIdPaths.keys]: () => ['application/jwk-set+json', { keys }],
   };
-  return async ({ method, info: { path } }, reply) => {
+  return async ({ method, headers, info: { path } }, reply) => {
     await Promise.resolve();
     const endpoint = Object.values(openIdPaths).find((each) => path === each || path.startsWith(`${each}/`));
     if (endpoint === undefined) {
@@ -47,7 +49,7 @@ export function openIdProvider({ issuer, keys, address }: OpenIdProviderOptions)
     const document = documents[path.endsWith('/') ? path.slice(0, -1) : path];
     if (document === undefined) throw resourceNotFound();
     if (method !== 'GET') throw methodNotAllowed(['GET']);
-    const [mediaType, body] = document();
+    const [mediaType, body] = document(headers.host ?? '');
     reply.sendAsIs(200, mediaType, JSON.stringify(body), { 'cache-control': 'public, max-age=3600' });
   };
 }

@@ -8,6 +8,7 @@ import {
 } from 'node:http2';
 import { Readable, Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import { boundHeads } from '../../tls/http2-heads.ts';
 import type { IncomingRequest } from './exchange.ts';
 import type { OutgoingAnswer } from './long-body.ts';
 
@@ -158,8 +159,10 @@ class Http2Answer extends Writable implements OutgoingAnswer {
 
 /** The limits of a connection. */
 export interface Http2Limits {
-  /** Milliseconds from the end of the TLS handshake to the client's first frame. */
+  /** Milliseconds from the end of the TLS handshake to the client's first frame, and for a head without requests. */
   readonly headersTimeoutMs: number;
+  /** Milliseconds between two looks for heads that have not ended. */
+  readonly checkIntervalMs: number;
   /** Milliseconds that a connection without requests is kept. */
   readonly keepAliveTimeoutMs: number;
   /** Of one request. */
@@ -191,13 +194,21 @@ export function serveHttp2(
     maxSessionMemory,
   });
   let open = 0;
-  let idle = setTimeout(() => session.destroy(), limits.headersTimeoutMs).unref();
+  let idle: NodeJS.Timeout | undefined;
   const wait = (): void => {
     clearTimeout(idle);
     if (!session.closed) idle = setTimeout(() => session.close(), limits.keepAliveTimeoutMs).unref();
   };
-  session.once('remoteSettings', () => {
-    if (open === 0) wait();
+  wait();
+  boundHeads(session, {
+    timeoutMs: limits.headersTimeoutMs,
+    checkIntervalMs: limits.checkIntervalMs,
+    after(milliseconds, callback) {
+      const timer = setTimeout(callback, milliseconds).unref();
+      return { cancel: () => clearTimeout(timer) };
+    },
+    // A client that stands still keeps its watches, and a head beside them takes no more.
+    isExempt: () => open > 0,
   });
   session.on('error', () => socket.destroy());
   session.once('close', () => clearTimeout(idle));

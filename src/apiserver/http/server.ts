@@ -1,12 +1,13 @@
 import type { Duplex } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import { type Server, createServer } from 'node:https';
-import { type AddressInfo, Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
 import { internalError, timedOut, StatusError } from '../../objects/status.ts';
 import { LogThrottle } from '../../telemetry/log.ts';
 import { refusePlainHttp } from '../../tls/plain-http.ts';
+import { unanswered } from '../../tls/unanswered.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import type { Handler, IncomingRequest, UpgradeHandler } from './exchange.ts';
 import { checkHeaderCount, HostCheck, InFlight, isLongRunning, maxHeaders } from './limits.ts';
@@ -15,7 +16,7 @@ import { HttpReply, replyContext } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser, isHttp2 } from './shutdown.ts';
 
-const { ServerResponse, STATUS_CODES } = process.getBuiltinModule('node:http');
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** Status lines for connections that are not HTTP, too slow or too large. */
 const answers: ReadonlyMap<string, string> = new Map([
@@ -27,10 +28,7 @@ const answers: ReadonlyMap<string, string> = new Map([
 /** Errors of connections on which no text can be sent; Node reports those of TLS as client errors, too. */
 const closedErrors: ReadonlySet<string> = new Set(['ECONNRESET', 'ERR_TLS_HANDSHAKE_TIMEOUT']);
 
-/**
- * Ends a connection whose bytes cannot be read as a request, with the text that Go's server sends. Listener of
- * the server's `clientError`.
- */
+/** Ends a connection whose bytes cannot be read as a request, with the text that Go's server sends. */
 function refuseSocket(error: Error & { code?: string }, socket: Duplex): void {
   if (closedErrors.has(error.code ?? '') || !socket.writable) {
     socket.destroy();
@@ -167,7 +165,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     import('./http2.ts')
       .then(({ serveHttp2 }) => {
         if (socket.destroyed) return;
-        const http2Limits = { ...limits, maxHeaders, maxHeaderBytes };
+        const http2Limits = { ...limits, checkIntervalMs, maxHeaders, maxHeaderBytes };
         const end = serveHttp2(socket, http2Limits, (request, answer) => listener.serve(request, answer));
         socket.once('close', closer.onClosing(end));
       })
@@ -189,7 +187,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       listener.serveUpgrade(upgrade, incoming, socket, head);
     });
   }
-  server.on('clientError', refuseSocket);
+  server.on('clientError', (error, socket) => {
+    if (closer.isAnswering(socket)) socket.destroy();
+    else refuseSocket(error, socket);
+  });
   server.on('tlsClientError', (error) => options.log.debug({ err: error }, 'TLS handshake failed'));
   return {
     listen: async (port, host) => {
@@ -308,10 +309,16 @@ class Listener {
       forget();
       controller.abort();
     });
-    if (isAnswering(incoming, socket)) {
+    const isUnanswered = unanswered(socket);
+    if (!isUnanswered()) {
       socket.destroy();
       return;
     }
+    const fail = (error: unknown): void => {
+      const status = this.#toStatusError(error, incoming);
+      if (isUnanswered()) refuseUpgrade(socket, status);
+      else socket.destroy();
+    };
     try {
       checkHeaderCount(incoming);
       this.#hostCheck.check(incoming);
@@ -319,9 +326,9 @@ class Listener {
       const target = parseTarget(incoming.url ?? '/');
       const request = new HttpRequest(incoming, target, user, () => controller.signal);
       this.#limitUpgrade(request, socket);
-      upgrade(request, socket, head).catch((error: unknown) => this.#failUpgrade(socket, error, incoming));
+      upgrade(request, socket, head).catch(fail);
     } catch (error) {
-      this.#failUpgrade(socket, error, incoming);
+      fail(error);
     }
   }
 
@@ -354,19 +361,6 @@ class Listener {
     reply.sendError(this.#toStatusError(error, incoming));
   }
 
-  #failUpgrade(socket: Duplex, error: unknown, incoming: IncomingMessage): void {
-    const status = this.#toStatusError(error, incoming);
-    if (!socket.writable) return;
-    const body = `${JSON.stringify(status.toStatus())}\n`;
-    const head = [
-      `HTTP/1.1 ${status.code} ${STATUS_CODES[status.code] ?? 'Error'}`,
-      'Content-Type: application/json',
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      'Connection: close',
-    ];
-    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-  }
-
   #toStatusError(error: unknown, incoming: IncomingRequest): StatusError {
     if (error instanceof StatusError) return error;
     if (isDiskFull(error)) {
@@ -393,15 +387,13 @@ function ignore(): void {
   // nothing to do
 }
 
-/** Whether the answer to a request before this one is on its way: nothing else may be written to the connection. */
-function isAnswering(incoming: IncomingMessage, socket: Duplex): boolean {
-  if (!(socket instanceof Socket)) return false;
-  const probe = new ServerResponse(incoming);
-  try {
-    probe.assignSocket(socket);
-    probe.detachSocket(socket);
-    return false;
-  } catch {
-    return true;
-  }
+function refuseUpgrade(socket: Duplex, status: StatusError): void {
+  const body = `${JSON.stringify(status.toStatus())}\n`;
+  const head = [
+    `HTTP/1.1 ${status.code} ${STATUS_CODES[status.code] ?? 'Error'}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

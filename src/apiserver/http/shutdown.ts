@@ -8,11 +8,15 @@ export function isHttp2(socket: Socket): boolean {
   return socket instanceof TLSSocket && socket.alpnProtocol === 'h2';
 }
 
+type Answer = Writable & { readonly headersSent?: boolean };
+
 /** Stops a server: long-running requests are notified, short ones are waited for. */
 export interface Closer {
   readonly closing: boolean;
   /** A request is under way on a connection, until its answer is closed. */
-  begun(socket: Socket, answer: Writable): void;
+  begun(socket: Socket, answer: Answer): void;
+  /** Whether a part of an answer has gone to a connection. */
+  isAnswering(socket: Duplex): boolean;
   /** Calls back when the server begins to close, at once when it has. Returns how to take it back. */
   onClosing(callback: () => void): () => void;
   /** Resolves when no connection is left. A second call closes all of them at once. */
@@ -28,8 +32,8 @@ export function createCloser(server: Server): Closer {
   /** TCP sockets, whose TLS handshake may not be over. */
   const sockets = new Set<Duplex>();
   const connections = new Set<Socket>();
-  /** How many requests of a connection are under way: a client may send the next before it has an answer. */
-  const busy = new Map<Socket, number>();
+  /** The answers that a connection waits for: a client may send the next request before it has one. */
+  const busy = new Map<Duplex, Set<Answer>>();
   let closed: Promise<void> | undefined;
 
   const keepIn = <T extends Duplex>(set: Set<T>, socket: T): void => {
@@ -62,18 +66,17 @@ export function createCloser(server: Server): Closer {
       return closed !== undefined;
     },
     begun(socket, answer) {
-      busy.set(socket, (busy.get(socket) ?? 0) + 1);
+      const awaited = busy.get(socket) ?? new Set();
+      busy.set(socket, awaited.add(answer));
       answer.on('close', () => {
-        const left = (busy.get(socket) ?? 1) - 1;
-        if (left > 0) {
-          busy.set(socket, left);
-          return;
-        }
+        awaited.delete(answer);
+        if (awaited.size > 0) return;
         busy.delete(socket);
         // HTTP/2 ends its connection itself.
         if (closed !== undefined && !isHttp2(socket)) socket.destroySoon();
       });
     },
+    isAnswering: (socket) => [...(busy.get(socket) ?? [])].some(({ headersSent }) => headersSent === true),
     onClosing(callback) {
       if (closed !== undefined) {
         callback();

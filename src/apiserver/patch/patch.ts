@@ -2,7 +2,8 @@ import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { badRequest, StatusError, plainError } from '../../objects/status.ts';
 import { DecodeError, repeatedFields, checkJsonSize } from '../schema/decode-walk.ts';
 import { checkValue, decodeMapValue } from '../schema/decode.ts';
-import { parseJson, type ParsedJson, JsonSyntaxError, RawNumber } from '../schema/json.ts';
+import { parseJson, type ParsedJson, JsonSyntaxError, RawNumber, YamlSyntaxError } from '../schema/json.ts';
+import { parseYaml } from '../schema/yaml/parse-yaml.ts';
 import {
   anySchema,
   type Field,
@@ -73,6 +74,39 @@ export function parsePatch({ type, bytes, fieldValidation }: PatchBody): ParsedP
     throw badRequest(type === 'merge' ? `error decoding patch: ${reason}` : reason);
   }
   return { value: parsed.value, strictErrors: repeatedFields(parsed) };
+}
+
+/** JSON may begin with white space (`unicode.IsSpace`). */
+const jsonObject = /^[\s\u0085]*\{/;
+
+/**
+ * Refuses the body of a patch that cannot be read at all, before the object is looked for (`handlers/patch.go`
+ * validateAndTranscodePatch). An apply that looks like JSON is not checked.
+ *
+ * @throws {StatusError} 400, or 413 for too many values.
+ */
+export function checkPatchBody(type: ParsedPatchType | 'apply', bytes: Buffer): void {
+  const json = bytes.toString('utf8');
+  if (type === 'apply') {
+    if (!jsonObject.test(json)) checkYaml(bytes);
+    return;
+  }
+  checkJsonSize(bytes);
+  try {
+    JSON.parse(json);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw badRequest('invalid JSON patch');
+  }
+}
+
+function checkYaml(bytes: Buffer): void {
+  try {
+    parseYaml(bytes);
+  } catch (error) {
+    if (!(error instanceof YamlSyntaxError)) throw error;
+    throw badRequest(`error encoding patch: ${error.message}`);
+  }
 }
 
 /** The first number that no float64 holds. */

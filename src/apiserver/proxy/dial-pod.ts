@@ -68,8 +68,8 @@ export async function openRequest(
 ): Promise<ClientRequest> {
   const { scheme, host, port } = target;
   const socket = await dialInTime(dialPod, target, signal);
-  // An `error` event without a listener would end the process; the request reports it from here on.
-  socket.on('error', () => undefined);
+  // An `error` event without a listener would end the process: the request reports it, too, as long as it has the socket.
+  socket.on('error', () => socket.destroy());
   // The certificate of a Pod is for a name that is not known here: kube-apiserver does not check it either.
   const servername = isIP(host) === 0 ? { servername: host } : {};
   const connection =
@@ -82,6 +82,7 @@ export async function openRequest(
           key: client?.key,
         })
       : socket;
+  connection.on('error', () => connection.destroy());
   // Not imported: that would load the fetch of Node.js too, 13 MiB.
   const { request } = process.getBuiltinModule('node:http');
   return request({
@@ -103,7 +104,7 @@ export interface BackendAnswer {
 /** Waits for the head of the answer. Rejects with the transport's error. */
 export async function answerOf(outgoing: ClientRequest): Promise<BackendAnswer> {
   return new Promise((resolve, reject) => {
-    outgoing.once('error', reject);
+    outgoing.on('error', reject);
     outgoing.once('response', (response) => resolve({ response }));
     outgoing.once('upgrade', (response, socket, head) => resolve({ response, upgraded: { socket, head } }));
   });

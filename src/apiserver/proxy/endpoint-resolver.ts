@@ -1,8 +1,9 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, notFound, plainError, serviceUnavailable } from '../../objects/status.ts';
-import { listAt, numberAt, recordAt, textAt } from '../../objects/json.ts';
+import { at, listAt, numberAt, recordAt, textAt } from '../../objects/json.ts';
 import ipaddr from 'ipaddr.js';
-import { parseAddress } from '../../objects/address.ts';
+import { type IPFamily, parseAddress } from '../../objects/address.ts';
+import { serviceNameLabel } from '../../objects/endpoints.ts';
 
 /** The target of a proxied request. */
 export interface ProxyTarget {
@@ -32,17 +33,21 @@ export interface EndpointResolver {
 export interface EndpointResolverOptions {
   /** Reads the newest version of an object. */
   get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined;
+  /** All objects of a namespace. */
+  list(group: string, plural: string, namespace: string): readonly KubeObject[];
+  /** The first family of the cluster's Services: endpoints of it are preferred. */
+  readonly primaryFamily: IPFamily;
   /** In [0, 1). */
   random(): number;
   /**
-   * Also forwards to addresses without a Pod. kube-apiserver does not, so that users who may write Endpoints cannot use
+   * Also forwards to addresses without a Pod. kube-apiserver does not, so that users who may write slices cannot use
    * the server to reach addresses that are closed to them.
    */
   readonly addressesWithoutPods?: boolean;
 }
 
 /**
- * Resolves from Endpoints, Pods and Nodes as kube-apiserver does (`pkg/registry/core/service/storage/storage.go`,
+ * Resolves from EndpointSlices, Pods and Nodes as kube-apiserver does (`pkg/registry/core/service/storage/storage.go`,
  * `pkg/registry/core/pod/strategy.go` and `pkg/registry/core/node/strategy.go`, ResourceLocation).
  */
 export function createEndpointResolver(options: EndpointResolverOptions): EndpointResolver {
@@ -77,29 +82,42 @@ function serviceTarget(options: EndpointResolverOptions, namespace: string, id: 
     ? nameOfPort(options, namespace, name, Number(parsed.port))
     : parsed.port;
 
-  const endpoints = options.get('', 'endpoints', namespace, name);
-  if (endpoints === undefined) throw notFound({ group: '', resource: 'endpoints' }, name);
-  const subsets = listAt(endpoints, 'subsets');
-  if (subsets.length === 0) throw noEndpoints(name);
-  for (const subset of fromRandom(subsets, options)) {
-    const addresses = listAt(subset, 'addresses');
-    for (const port of listAt(subset, 'ports')) {
-      if (textAt(port, 'name') !== portName) continue;
-      for (const address of fromRandom(addresses, options)) {
-        if (!mayForward(options, namespace, address)) continue;
-        const isPod = refersToPod(address);
-        return { scheme, host: textAt(address, 'ip'), port: numberAt(port, 'port'), isPod };
+  return { scheme, ...randomEndpoint(options, namespace, name, portName) };
+}
+
+/** A ready endpoint of a Service, by any slice that has the port (apiserver `util/proxy/proxy.go` RandomEndpoint). */
+function randomEndpoint(
+  options: EndpointResolverOptions,
+  namespace: string,
+  service: string,
+  portName: string,
+): Omit<ProxyTarget, 'scheme'> {
+  const slices = options
+    .list('discovery.k8s.io', 'endpointslices', namespace)
+    .filter(({ metadata }) => metadata.labels?.[serviceNameLabel] === service);
+  const isPreferred = (slice: KubeObject) => textAt(slice, 'addressType') === options.primaryFamily;
+  const ordered = fromRandom(slices, options).toSorted(
+    (a, b) => Number(isPreferred(b)) - Number(isPreferred(a)),
+  );
+  for (const slice of ordered) {
+    for (const port of listAt(slice, 'ports')) {
+      if (at(port, 'name') !== portName || at(port, 'port') === undefined) continue;
+      for (const endpoint of fromRandom(listAt(slice, 'endpoints'), options)) {
+        if (at(endpoint, 'conditions', 'ready') === false) continue;
+        if (!mayForward(options, namespace, endpoint)) continue;
+        return { host: firstAddress(endpoint), port: numberAt(port, 'port'), isPod: refersToPod(endpoint) };
       }
     }
   }
-  throw noEndpoints(id);
+  throw serviceUnavailable(`no endpoints available for service ${JSON.stringify(service)}`);
 }
 
-function noEndpoints(id: string): Error {
-  return serviceUnavailable(`no endpoints available for service ${JSON.stringify(id)}`);
+function firstAddress(endpoint: unknown): string {
+  const [address] = listAt(endpoint, 'addresses');
+  return typeof address === 'string' ? address : '';
 }
 
-/** Endpoints know ports by name only: the name of the Service's port with a number. */
+/** Slices know ports by name only: the name of the Service's port with a number. */
 function nameOfPort(
   options: EndpointResolverOptions,
   namespace: string,
@@ -115,16 +133,16 @@ function nameOfPort(
   return textAt(port, 'name');
 }
 
-function refersToPod(address: unknown): boolean {
-  return recordAt(address, 'targetRef')['kind'] !== undefined;
+function refersToPod(endpoint: unknown): boolean {
+  return recordAt(endpoint, 'targetRef')['kind'] !== undefined;
 }
 
 /** True when a Pod of the namespace has the address, by its status and the target reference. */
-function mayForward(options: EndpointResolverOptions, namespace: string, address: unknown): boolean {
-  const ip = textAt(address, 'ip');
+function mayForward(options: EndpointResolverOptions, namespace: string, endpoint: unknown): boolean {
+  const ip = firstAddress(endpoint);
   if (isClosed(ip)) return false;
-  if (!refersToPod(address)) return options.addressesWithoutPods === true;
-  const target = recordAt(address, 'targetRef');
+  if (!refersToPod(endpoint)) return options.addressesWithoutPods === true;
+  const target = recordAt(endpoint, 'targetRef');
   if (textAt(target, 'namespace') !== namespace) return false;
   const pod = options.get('', 'pods', namespace, textAt(target, 'name'));
   return listAt(pod, 'status', 'podIPs').some((podIP) => textAt(podIP, 'ip') === ip);

@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { alreadyExists, plainError } from '../../objects/status.ts';
 import { StatusError } from '../../objects/status.ts';
-import { invalidObject } from '../../registry/validation/field-errors.ts';
+import { asReported, invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCustomObjectMeta } from '../../registry/generic/metadata.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';
 import { type Reservation, type StrategyContext, type UserInfo } from '../../registry/generic/strategy.ts';
@@ -171,7 +171,9 @@ function finishObject(
   strategy.prepareForCreate(object, context);
   const subject = invalidSubjectOf(resource, object);
   const errors = strategy.validateCreate(object, context);
-  if (errors.length > 0) throw invalidObject(subject, errors);
+  if (errors.length > 0) {
+    throw invalidObject(subject, strategy.repeatsErrors === true ? errors : asReported(errors));
+  }
   const { namespaced } = resource.definition;
   const common = validateCustomObjectMeta(object.metadata, { namespaced, nameRule: nameIsPathSegment });
   if (common.length > 0) throw invalidObject(subject, common);

@@ -20,7 +20,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { applyConverting, applyObject } from '../patch/apply/apply.ts';
 import type { ApplyRequest } from '../patch/apply/apply-run.ts';
 import { bodyMediaType, patchType } from '../http/negotiation.ts';
-import { patchInSteps, type Patched } from '../patch/patch.ts';
+import { checkPatchBody, patchInSteps, type Patched } from '../patch/patch.ts';
 import { decodeBody, type ExpectedKind } from '../schema/decode-body.ts';
 import { createObject } from './create.ts';
 import {
@@ -211,6 +211,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
   const type = patchType(request.headers['content-type'], resource.custom);
   const bytes = await request.body();
   const options = writeOptions(request, 'PatchOptions', type === 'apply');
+  checkPatchBody(type, bytes);
   const { namespace, name, subresource } = request.info;
   const expected = expectedKind(resource);
   const { fieldValidation } = options;

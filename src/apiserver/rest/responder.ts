@@ -101,7 +101,7 @@ export class Responder {
       await this.#long({ ...head }, 'items', objects, (object) => partialMetadata(object, version));
       return;
     }
-    const { table } = resource;
+    const table = resource.table.ofList?.(objects) ?? resource.table;
     const options = {
       includeObject: this.#output.includeObject,
       nowMs: this.#core.now(),

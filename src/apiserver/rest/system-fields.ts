@@ -15,10 +15,7 @@ export function wipeSystemFields({ metadata }: KubeObject): void {
   delete metadata.selfLink;
 }
 
-/**
- * Gives a new object its identity (`rest.FillObjectMetaSystemFields`). Only a POST removes a deletionTimestamp: an
- * object that a PUT or an apply creates with one is being deleted from the start.
- */
+/** Gives a new object its identity (`rest.FillObjectMetaSystemFields`). */
 export function fillSystemFields(core: ServerCore, { metadata }: KubeObject, now: string): void {
   delete metadata.selfLink;
   metadata.uid = core.newUid();

@@ -2,7 +2,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { StatusError } from '../../objects/status.ts';
 import { conflict, modified, notFound } from '../../objects/status.ts';
-import { invalidObject } from '../../registry/validation/field-errors.ts';
+import { asReported, invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCommonFields } from '../../registry/generic/metadata.ts';
 import type { StrategyContext, SubresourceStrategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
@@ -24,6 +24,7 @@ import {
   checkVersionIsNumber,
   dedupOwnerReferences,
   keepSystemFields,
+  wipeSystemFields,
 } from './system-fields.ts';
 import { runInSlices, TimeSlice } from '../../telemetry/time-slice.ts';
 
@@ -226,6 +227,7 @@ async function createByUpdate(
   const produced = update.produce(undefined);
   const object = produced instanceof Promise ? await produced : produced;
   if (slice.isOver) await slice.yield();
+  wipeSystemFields(object);
   checkVersionIsNumber(object.metadata.resourceVersion);
   // The resourceVersion is of no stored object; a dry run, which stores nothing, returns it.
   if (!dryRun) delete object.metadata.resourceVersion;
@@ -269,7 +271,11 @@ function finishObject(
     ...rules.validateUpdate(object, old, context),
   ];
   if (errors.length > 0) {
-    throw invalidObject(invalidSubjectOf(resource, object), errors);
+    const { repeatsErrors } = resource.definition.strategy;
+    throw invalidObject(
+      invalidSubjectOf(resource, object),
+      repeatsErrors === true ? errors : asReported(errors),
+    );
   }
   for (const warning of rules.warningsOnUpdate?.(object, old) ?? []) update.warn(warning);
 }

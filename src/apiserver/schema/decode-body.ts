@@ -174,8 +174,8 @@ export function decodeAs(parsed: ParsedJson, actual: GroupVersionKind, expected:
   return pruneCustomObject(schema ?? schemaFromCustomResource({}, expected.kind), parsed);
 }
 
-/** The scheme that kube-apiserver names in its errors. */
-const scheme = 'pkg/api/legacyscheme/scheme.go:30';
+/** The name that each of kube-apiserver's schemes has in its errors. */
+export const schemeName = 'pkg/runtime/scheme.go:111';
 
 function decodeRegistered(
   parsed: ParsedJson,
@@ -184,7 +184,7 @@ function decodeRegistered(
 ): DecodedParts {
   const registered = registeredKind(actual.group, actual.version, actual.kind);
   if (registered === undefined) {
-    throw new DecodeError(notRegistered(actual, scheme));
+    throw new DecodeError(notRegistered(actual));
   }
   const same =
     actual.kind === expected.kind && actual.version === expected.version && actual.group === expected.group;
@@ -215,7 +215,7 @@ function decodeRegistered(
 }
 
 /** Go's notRegisteredErr. */
-export function notRegistered(actual: GroupVersionKind, schemeName: string): string {
+export function notRegistered(actual: GroupVersionKind): string {
   return `no kind ${JSON.stringify(actual.kind)} is registered for version ${JSON.stringify(versionText(actual))} in scheme ${JSON.stringify(schemeName)}`;
 }
 
@@ -227,7 +227,6 @@ function summarize(bytes: Buffer): string {
   return bytes.length > 30 ? `${shown} ...` : shown;
 }
 
-const internalScheme = 'k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27';
 const expected = { group: '', version: 'v1', kind: 'DeleteOptions' };
 
 /**
@@ -240,7 +239,7 @@ export function decodeDeleteOptions(bytes: Buffer, contentType: string): JsonRec
     const { parsed } = parseBody(bytes, contentType, expected);
     const actual = interpretKind(parsed.value, expected);
     // Typed clients send them in the group version of the kind that they delete: they are of every one.
-    if (actual.kind !== expected.kind) throw badRequest(notRegistered(actual, internalScheme));
+    if (actual.kind !== expected.kind) throw badRequest(notRegistered(actual));
     return decodeStruct(builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions'), parsed).object;
   } catch (error) {
     if (error instanceof JsonSyntaxError) {

@@ -1,5 +1,5 @@
 import type { Pod } from '../../objects/types/core.generated.ts';
-import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
+import { type KubeObject, type ObjectMeta, replacedCondition, transitionTime } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound, plainError } from '../../objects/status.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
 import { bindPod, type PostedBinding, validateBinding } from '../../registry/core/pod/admission.ts';
@@ -141,12 +141,22 @@ async function useBudget(
 ): Promise<void> {
   if (stored === undefined) return;
   const allowed = budget.status.disruptionsAllowed ?? 0;
+  const { conditions = [], observedGeneration } = budget.status;
+  const used = { type: 'DisruptionAllowed', status: 'False' } as const;
+  const condition = {
+    ...used,
+    ...(observedGeneration === undefined ? {} : { observedGeneration }),
+    lastTransitionTime: transitionTime(conditions, used, core.now()),
+    reason: 'InsufficientPods',
+    message: '',
+  };
   const next: PodDisruptionBudget = {
     ...budget,
     metadata: { ...budget.metadata },
     status: {
       ...budget.status,
       disruptionsAllowed: allowed - 1,
+      ...(allowed === 1 ? { conditions: replacedCondition(conditions, condition) } : {}),
       // Tells the disruption controller that the Pod is about to go.
       disruptedPods: { ...budget.status.disruptedPods, [pod]: timestamp(core.now()) },
     },

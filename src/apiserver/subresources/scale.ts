@@ -15,7 +15,7 @@ import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { encode } from '../http/reply.ts';
 import { bodyMediaType, patchType } from '../http/negotiation.ts';
 import { negotiate } from '../http/negotiation.ts';
-import { patchObject } from '../patch/patch.ts';
+import { checkPatchBody, patchObject } from '../patch/patch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchName, matchNamespace } from '../rest/system-fields.ts';
 import type { Output } from '../rest/output.ts';
@@ -25,7 +25,7 @@ import { fieldManager } from '../rest/commit.ts';
 import { updateObject } from '../rest/update.ts';
 import { writeOptions, type CheckedWriteOptions } from '../rest/options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
-import { type BodyToDecode, decodeBody, type DecodedBody } from '../schema/decode-body.ts';
+import { type BodyToDecode, decodeBody, type DecodedBody, schemeName } from '../schema/decode-body.ts';
 import { scalesTable } from '../tables/workloads.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
 import { includeObjectOf } from '../tables/table.ts';
@@ -164,6 +164,7 @@ async function readChange(resource: ServedResource, request: ApiRequest, reply: 
   const type = patchType(request.headers['content-type'], resource.custom);
   const bytes = await request.body();
   const options = writeOptions(request, 'PatchOptions', type === 'apply');
+  checkPatchBody(type, bytes);
   return {
     options,
     uid: '',
@@ -189,8 +190,7 @@ function decodeCustom(body: BodyToDecode): DecodedBody {
     return decodeBody(body);
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
-    const scheme = 'k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781';
-    throw badRequest(`no kind is registered for the type v1.Scale in scheme ${JSON.stringify(scheme)}`);
+    throw badRequest(`no kind is registered for the type v1.Scale in scheme ${JSON.stringify(schemeName)}`);
   }
 }
 

@@ -1,4 +1,4 @@
-import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import { isRecord, isStringList, type JsonRecord, textAt } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status.ts';
 import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
@@ -41,6 +41,7 @@ export function tokenRequestHandler(tokens: ServiceAccountTokens): ResourceHandl
     const { expirationSeconds, audiences: asked, boundObjectRef } = spec;
     const seconds = typeof expirationSeconds === 'number' ? expirationSeconds : defaultSeconds;
     checkSeconds(seconds);
+    if (!isWebhook(boundObjectRef)) checkAttestations(spec['attestations']);
     const boundObject = boundObjectOf(core, boundObjectRef, namespace, name);
     const audiences = isStringList(asked) && asked.length > 0 ? asked : [tokens.issuer];
     const { token, expirationTimestamp } = tokens.issue({
@@ -97,6 +98,15 @@ function checkSeconds(seconds: number): void {
   ]);
 }
 
+/** @throws {StatusError} 422: only webhooks attest, and no token is bound to one. */
+function checkAttestations(attestations: unknown): void {
+  if (!isRecord(attestations) || Object.keys(attestations).length === 0) return;
+  const detail = 'attestations may only be specified with a webhook bound object reference';
+  throw invalidObject({ group: 'authentication.k8s.io', kind: 'TokenRequest', name: '' }, [
+    invalid('spec.attestations', attestations, detail),
+  ]);
+}
+
 /** Kinds that a token may be bound to, by their plural. */
 const bindable = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' } as const;
 
@@ -113,7 +123,10 @@ function boundObjectOf(
   ) as [string, string, string, string];
   if (apiVersion.includes('/') || !isBindable(boundKind)) {
     const gv = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
-    throw badRequest(`cannot bind token to object of type ${gv}, Kind=${boundKind}`);
+    const gate = isWebhook(reference)
+      ? ' (feature gate APIServerWebhookAuthenticationToken is disabled)'
+      : '';
+    throw badRequest(`cannot bind token to object of type ${gv}, Kind=${boundKind}${gate}`);
   }
   const plural = bindable[boundKind];
   const key = objectKey('', plural, boundKind === 'Node' ? '' : namespace, name);
@@ -132,7 +145,17 @@ function boundObjectOf(
       `the UID in the bound object reference (${asked}) does not match the UID in record. The object might have been deleted and then recreated`,
     );
   }
-  return { kind: boundKind, name, uid };
+  const nodeName = boundKind === 'Pod' ? textAt(object, 'spec', 'nodeName') : '';
+  if (nodeName === '') return { kind: boundKind, name, uid };
+  const node = core.storage.get(objectKey('', 'nodes', '', nodeName))?.object;
+  return { kind: boundKind, name, uid, node: { name: nodeName, uid: node?.metadata.uid ?? '' } };
+}
+
+/** True for a reference to the configuration of a webhook. */
+function isWebhook(reference: unknown): boolean {
+  if (!isRecord(reference) || reference['apiVersion'] !== 'admissionregistration.k8s.io/v1') return false;
+  const { kind: name } = reference;
+  return name === 'ValidatingWebhookConfiguration' || name === 'MutatingWebhookConfiguration';
 }
 
 function isBindable(name: string): name is keyof typeof bindable {

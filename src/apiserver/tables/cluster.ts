@@ -409,3 +409,32 @@ export const priorityLevelConfigurationsTable: TableConverter = {
     ];
   },
 };
+
+/** apiextensions-apiserver `registry/customresourcedefinition/tableconvertor`. */
+export const customResourceDefinitionsTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Scope', 'Whether its objects are in namespaces: Namespaced or Cluster.'),
+    column('Versions', 'The versions that are served; objects are stored in the marked one.'),
+    column('Created At', 'When it was created.', { type: 'date' }),
+    wideColumn('Group', 'The API group of its objects.'),
+    wideColumn('Kind', 'The kind of its objects.'),
+    wideColumn('ShortNames', 'Short names of the kind.'),
+    column('Established', 'Whether its objects are served.', { type: 'boolean', priority: 1 }),
+  ],
+  cells(object) {
+    const versions = listAt(object, 'spec', 'versions')
+      .filter((version) => at(version, 'served') === true)
+      .map((version) => `${textAt(version, 'name')}${at(version, 'storage') === true ? '(storage)' : ''}`);
+    return [
+      nameOf(object),
+      textAt(object, 'spec', 'scope'),
+      versions.sort().join(','),
+      object.metadata.creationTimestamp ?? '0001-01-01T00:00:00Z',
+      textAt(object, 'spec', 'group'),
+      textAt(object, 'spec', 'names', 'kind'),
+      listAt(object, 'spec', 'names', 'shortNames').join(','),
+      conditionStatus(listAt(object, 'status', 'conditions'), 'Established') === 'True',
+    ];
+  },
+};

@@ -22,7 +22,11 @@ import {
   serviceAccountsTable,
   webhookConfigurationsTable,
 } from './cluster.ts';
-import { flowSchemasTable, priorityLevelConfigurationsTable } from './cluster.ts';
+import {
+  customResourceDefinitionsTable,
+  flowSchemasTable,
+  priorityLevelConfigurationsTable,
+} from './cluster.ts';
 import {
   ingressClassesTable,
   ingressesTable,
@@ -77,6 +81,7 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['admissionregistration.k8s.io/ValidatingAdmissionPolicy', validatingAdmissionPoliciesTable],
   ['admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding', policyBindingsTable],
   ['admissionregistration.k8s.io/ValidatingWebhookConfiguration', webhookConfigurationsTable],
+  ['apiextensions.k8s.io/CustomResourceDefinition', customResourceDefinitionsTable],
   ['apiregistration.k8s.io/APIService', apiServicesTable],
   ['apps/ControllerRevision', controllerRevisionsTable],
   ['apps/DaemonSet', daemonSetsTable],

@@ -138,14 +138,35 @@ export const storageClassesTable: TableConverter = {
     ageColumn,
   ],
   cells: (object, now) => [
-    isDefault(object) ? `${nameOf(object)} (default)` : nameOf(object),
+    nameOf(object),
     textAt(object, 'provisioner'),
     textAt(object, 'reclaimPolicy') || 'Delete',
     textAt(object, 'volumeBindingMode') || 'Immediate',
     at(object, 'allowVolumeExpansion') === true,
     ageOf(object, now),
   ],
+  /** Only a list knows which of several default classes counts. */
+  ofList(classes) {
+    const effective = effectiveDefault(classes);
+    return {
+      ...storageClassesTable,
+      cells(object, now) {
+        const [name, ...cells] = storageClassesTable.cells(object, now);
+        return [object === effective ? `${nameOf(object)} (default)` : name, ...cells];
+      },
+    };
+  },
 };
+
+/** The newest of the default classes, of those the first by name (`getEffectiveDefaultStorageClass`). */
+function effectiveDefault(classes: readonly KubeObject[]): KubeObject | undefined {
+  const [first] = classes.filter(isDefault).toSorted((a, b) => {
+    const [left = '', right = ''] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
+    if (left !== right) return left < right ? 1 : -1;
+    return nameOf(a) < nameOf(b) ? -1 : 1;
+  });
+  return first;
+}
 
 export const volumeAttributesClassesTable: TableConverter = {
   columns: [nameColumn, column('DriverName', 'The driver of its volumes.'), ageColumn],

@@ -114,6 +114,8 @@ export interface TableConverter {
   readonly cells: (object: KubeObject, now: number) => unknown[];
   /** The order of rows; absent for that of the list. */
   readonly order?: (a: KubeObject, b: KubeObject) => number;
+  /** The converter of a whole list, where its rows depend on each other. */
+  readonly ofList?: (objects: readonly KubeObject[]) => TableConverter;
   /** Conditions of a row, such as Completed of a Pod. */
   readonly conditions?: (object: KubeObject) => readonly TableRowCondition[] | undefined;
 }

@@ -4,8 +4,8 @@ import type { PersistentVolumeClaim, PodTemplateSpec } from './core.generated.ts
 
 /** apps/v1 ControllerRevision. */
 export interface ControllerRevision extends KubeObject {
-  data?: unknown;
-  revision: number;
+  data: unknown;
+  revision?: number;
 }
 
 /** apps/v1 DaemonSet. */

@@ -68,6 +68,7 @@ export interface HorizontalPodAutoscalerCondition {
   lastTransitionTime?: string | null;
   reason?: string;
   message?: string;
+  observedGeneration?: number;
 }
 
 /** autoscaling/v2 HorizontalPodAutoscalerSpec. */

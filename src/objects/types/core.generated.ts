@@ -135,6 +135,7 @@ export interface ClusterTrustBundleProjection {
   labelSelector?: LabelSelector;
   optional?: boolean;
   path: string;
+  user?: number;
 }
 
 /** core/v1 ConfigMap. */
@@ -179,6 +180,7 @@ export interface ConfigMapVolumeSource {
   items?: KeyToPath[];
   defaultMode?: number;
   optional?: boolean;
+  defaultUser?: number;
 }
 
 /** core/v1 Container. */
@@ -319,18 +321,21 @@ export interface DownwardAPIVolumeFile {
   fieldRef?: ObjectFieldSelector;
   resourceFieldRef?: ResourceFieldSelector;
   mode?: number;
+  user?: number;
 }
 
 /** core/v1 DownwardAPIVolumeSource. */
 export interface DownwardAPIVolumeSource {
   items?: DownwardAPIVolumeFile[];
   defaultMode?: number;
+  defaultUser?: number;
 }
 
 /** core/v1 EmptyDirVolumeSource. */
 export interface EmptyDirVolumeSource {
   medium?: string;
   sizeLimit?: string;
+  mode?: number;
 }
 
 /** core/v1 EndpointAddress. */
@@ -449,6 +454,12 @@ export interface EventSource {
   host?: string;
 }
 
+/** core/v1 EvictionResponder. */
+export interface EvictionResponder {
+  name: string;
+  priority: number | null;
+}
+
 /** core/v1 ExecAction. */
 export interface ExecAction {
   command?: string[];
@@ -507,6 +518,7 @@ export interface GCEPersistentDiskVolumeSource {
 export interface GRPCAction {
   port: number;
   service?: string | null;
+  mode?: string;
 }
 
 /** core/v1 GitRepoVolumeSource. */
@@ -538,6 +550,7 @@ export interface HTTPGetAction {
   host?: string;
   scheme?: string;
   httpHeaders?: HTTPHeader[];
+  protocol?: string;
 }
 
 /** core/v1 HTTPHeader. */
@@ -609,6 +622,7 @@ export interface KeyToPath {
   key: string;
   path: string;
   mode?: number;
+  user?: number;
 }
 
 /** core/v1 Lifecycle. */
@@ -734,11 +748,25 @@ export interface NodeAffinity {
   preferredDuringSchedulingIgnoredDuringExecution?: PreferredSchedulingTerm[];
 }
 
+/** core/v1 NodeAllocatableMappedResources. */
+export interface NodeAllocatableMappedResources {
+  name: string;
+  quantity: string | null;
+}
+
+/** core/v1 NodeAllocatableOverheadResources. */
+export interface NodeAllocatableOverheadResources {
+  name: string;
+  perPod?: string;
+  perContainer?: string;
+}
+
 /** core/v1 NodeAllocatableResourceClaimStatus. */
 export interface NodeAllocatableResourceClaimStatus {
   resourceClaimName: string;
   containers?: string[];
-  resources: Record<string, string> | null;
+  mapping?: NodeAllocatableMappedResources[];
+  overhead?: NodeAllocatableOverheadResources[];
 }
 
 /** core/v1 NodeCondition. */
@@ -772,6 +800,11 @@ export interface NodeDaemonEndpoints {
 /** core/v1 NodeFeatures. */
 export interface NodeFeatures {
   supplementalGroupsPolicy?: boolean;
+}
+
+/** core/v1 NodePodPreemptionPolicy. */
+export interface NodePodPreemptionPolicy {
+  disableResizePreemption?: string[];
 }
 
 /** core/v1 NodeRuntimeHandler. */
@@ -813,6 +846,7 @@ export interface NodeSpec {
   taints?: Taint[];
   configSource?: NodeConfigSource;
   externalID?: string;
+  podPreemptionPolicy?: NodePodPreemptionPolicy;
 }
 
 /** core/v1 NodeStatus. */
@@ -851,6 +885,7 @@ export interface NodeSystemInfo {
   operatingSystem: string;
   architecture: string;
   swap?: NodeSwapStatus;
+  runningInUserNamespace?: boolean;
 }
 
 /** core/v1 ObjectFieldSelector. */
@@ -915,6 +950,7 @@ export interface PersistentVolumeClaimStatus {
   allocatedResourceStatuses?: Record<string, string>;
   currentVolumeAttributesClassName?: string;
   modifyVolumeStatus?: ModifyVolumeStatus;
+  healthStatus?: VolumeHealthStatus;
 }
 
 /** core/v1 PersistentVolumeClaimTemplate. */
@@ -1015,6 +1051,7 @@ export interface PodCertificateProjection {
   keyPath?: string;
   certificateChainPath?: string;
   userAnnotations?: Record<string, string>;
+  user?: number;
 }
 
 /** core/v1 PodCondition. */
@@ -1146,6 +1183,7 @@ export interface PodSpec {
   resources?: ResourceRequirements;
   hostnameOverride?: string;
   schedulingGroup?: PodSchedulingGroup;
+  evictionResponders?: EvictionResponder[];
 }
 
 /** core/v1 PodStatus. */
@@ -1171,6 +1209,7 @@ export interface PodStatus {
   allocatedResources?: Record<string, string>;
   resources?: ResourceRequirements;
   nodeAllocatableResourceClaimStatuses?: NodeAllocatableResourceClaimStatus[];
+  volumeHealth?: PodVolumeHealth[];
 }
 
 /** core/v1 PodTemplate. */
@@ -1182,6 +1221,13 @@ export interface PodTemplate extends KubeObject {
 export interface PodTemplateSpec {
   metadata?: ObjectMeta;
   spec?: PodSpec;
+}
+
+/** core/v1 PodVolumeHealth. */
+export interface PodVolumeHealth {
+  name: string;
+  healthConditions?: VolumeHealthCondition[];
+  lastTransitionTime?: string | null;
 }
 
 /** core/v1 PortStatus. */
@@ -1222,6 +1268,7 @@ export interface Probe {
 export interface ProjectedVolumeSource {
   sources: VolumeProjection[] | null;
   defaultMode?: number;
+  defaultUser?: number;
 }
 
 /** core/v1 QuobyteVolumeSource. */
@@ -1437,6 +1484,7 @@ export interface SecretVolumeSource {
   items?: KeyToPath[];
   defaultMode?: number;
   optional?: boolean;
+  defaultUser?: number;
 }
 
 /** core/v1 SecurityContext. */
@@ -1473,6 +1521,7 @@ export interface ServiceAccountTokenProjection {
   audience?: string;
   expirationSeconds?: number;
   path: string;
+  user?: number;
 }
 
 /** core/v1 ServicePort. */
@@ -1651,6 +1700,19 @@ export interface VolumeDevice {
   devicePath: string;
 }
 
+/** core/v1 VolumeHealthCondition. */
+export interface VolumeHealthCondition {
+  status: string;
+  reason: string;
+  message?: string;
+}
+
+/** core/v1 VolumeHealthStatus. */
+export interface VolumeHealthStatus {
+  healthConditions?: VolumeHealthCondition[];
+  lastTransitionTime?: string | null;
+}
+
 /** core/v1 VolumeMount. */
 export interface VolumeMount {
   name: string;
@@ -1660,6 +1722,7 @@ export interface VolumeMount {
   subPath?: string;
   mountPropagation?: string;
   subPathExpr?: string;
+  bindMountOptions?: string[];
 }
 
 /** core/v1 VolumeMountStatus. */

@@ -54,7 +54,7 @@ export interface LimitResponse {
 /** flowcontrol/v1 LimitedPriorityLevelConfiguration. */
 export interface LimitedPriorityLevelConfiguration {
   nominalConcurrencyShares?: number | null;
-  limitResponse?: LimitResponse;
+  limitResponse: LimitResponse;
   lendablePercent?: number;
   borrowingLimitPercent?: number;
 }

@@ -8,3 +8,46 @@ export interface PriorityClass extends KubeObject {
   description?: string;
   preemptionPolicy?: string;
 }
+
+/** scheduling/v1alpha3 TopologyConstraint. */
+export interface TopologyConstraint {
+  key: string;
+}
+
+/** scheduling/v1alpha3 WorkloadPodGroupAllDisruptionMode. */
+export type WorkloadPodGroupAllDisruptionMode = object;
+
+/** scheduling/v1alpha3 WorkloadPodGroupBasicSchedulingPolicy. */
+export type WorkloadPodGroupBasicSchedulingPolicy = object;
+
+/** scheduling/v1alpha3 WorkloadPodGroupDisruptionMode. */
+export interface WorkloadPodGroupDisruptionMode {
+  single?: WorkloadPodGroupSingleDisruptionMode;
+  all?: WorkloadPodGroupAllDisruptionMode;
+}
+
+/** scheduling/v1alpha3 WorkloadPodGroupGangSchedulingPolicy. */
+export interface WorkloadPodGroupGangSchedulingPolicy {
+  minCount?: number;
+}
+
+/** scheduling/v1alpha3 WorkloadPodGroupResourceClaim. */
+export interface WorkloadPodGroupResourceClaim {
+  name: string;
+  resourceClaimName?: string;
+  resourceClaimTemplateName?: string;
+}
+
+/** scheduling/v1alpha3 WorkloadPodGroupSchedulingConstraints. */
+export interface WorkloadPodGroupSchedulingConstraints {
+  topology?: TopologyConstraint[];
+}
+
+/** scheduling/v1alpha3 WorkloadPodGroupSchedulingPolicy. */
+export interface WorkloadPodGroupSchedulingPolicy {
+  basic?: WorkloadPodGroupBasicSchedulingPolicy;
+  gang?: WorkloadPodGroupGangSchedulingPolicy;
+}
+
+/** scheduling/v1alpha3 WorkloadPodGroupSingleDisruptionMode. */
+export type WorkloadPodGroupSingleDisruptionMode = object;

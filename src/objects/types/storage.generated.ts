@@ -25,6 +25,7 @@ export interface CSIDriverSpec {
 /** storage/v1 CSINode. */
 export interface CSINode extends KubeObject {
   spec: CSINodeSpec;
+  status: CSINodeStatus;
 }
 
 /** storage/v1 CSINodeDriver. */
@@ -38,6 +39,11 @@ export interface CSINodeDriver {
 /** storage/v1 CSINodeSpec. */
 export interface CSINodeSpec {
   drivers?: CSINodeDriver[] | null;
+}
+
+/** storage/v1 CSINodeStatus. */
+export interface CSINodeStatus {
+  storageHealth?: StorageHealth[];
 }
 
 /** storage/v1 CSIStorageCapacity. */
@@ -57,6 +63,22 @@ export interface StorageClass extends KubeObject {
   allowVolumeExpansion?: boolean;
   volumeBindingMode?: string;
   allowedTopologies?: TopologySelectorTerm[];
+}
+
+/** storage/v1 StorageHealth. */
+export interface StorageHealth {
+  name: string;
+  healthConditions?: StorageHealthCondition[];
+}
+
+/** storage/v1 StorageHealthCondition. */
+export interface StorageHealthCondition {
+  status: string;
+  reason: string;
+  message?: string;
+  accessMode?: string;
+  volumeMode?: string;
+  lastTransitionTime?: string | null;
 }
 
 /** storage/v1 TokenRequest. */

@@ -8,6 +8,7 @@ import { validateLabelSelector } from '../validation/label-selector.ts';
 import { isDNS1123Subdomain, nameIsDNSSubdomain } from '../../objects/names.ts';
 import { validateClientConfig } from '../validation/network.ts';
 import { validateMatchConditions } from './expressions.ts';
+import { refusingStaticNames } from './static-names.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import type { Strategy } from '../generic/strategy.ts';
@@ -148,10 +149,51 @@ function strategyOf(mutating: boolean): Strategy<WebhookConfiguration> {
       for (const webhook of webhooks) setWebhookDefaults(webhook, mutating);
     },
     validateCreate: ({ webhooks = [] }) => validateWebhooks(webhooks, mutating),
+    warningsOnCreate: warnOfExcluded,
+    warningsOnUpdate: warnOfExcluded,
   });
-  return {
-    ...rules,
-  };
+  return refusingStaticNames(rules);
+}
+
+/** Rules that name what webhooks are not asked about (`WarningsForValidatingWebhookRules`). */
+function warnOfExcluded({ webhooks = [] }: WebhookConfiguration): string[] {
+  return webhooks.flatMap(({ rules = [] }, i) =>
+    rules.flatMap(({ apiGroups, resources }, j) =>
+      excludedOf(apiGroups ?? [], resources ?? []).map(
+        (name) =>
+          `webhooks[${i}].rules[${j}]: ${name} is excluded from admission webhooks; this rule will have no effect`,
+      ),
+    ),
+  );
+}
+
+function excludedOf(groups: readonly string[], resources: readonly string[]): string[] {
+  if (groups.includes('*') || resources.includes('*')) return [];
+  const named = groups.flatMap((group) =>
+    resources.filter((resource) => isReview(group, resource)).map((resource) => `${resource}.${group}`),
+  );
+  return [...new Set(named)];
+}
+
+const reviews: ReadonlyMap<string, readonly string[]> = new Map([
+  ['authentication.k8s.io', ['selfsubjectreviews', 'tokenreviews']],
+  [
+    'authorization.k8s.io',
+    [
+      'localsubjectaccessreviews',
+      'selfsubjectaccessreviews',
+      'selfsubjectrulesreviews',
+      'subjectaccessreviews',
+    ],
+  ],
+]);
+
+/**
+ * True for the reviews of users and rights, which neither webhooks nor policies are asked about: they may need them
+ * themselves (`kubeapiserver/admission/exclusion`).
+ */
+export function isReview(group: string, plural: string): boolean {
+  return reviews.get(group)?.includes(plural) === true;
 }
 
 function setWebhookDefaults(webhook: MutatingWebhook, mutating: boolean): void {

@@ -240,7 +240,12 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     schema === undefined || since === undefined || Number(object.metadata.resourceVersion) > since
       ? object
       : withDefaults(schema, object);
-  const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
+  const base = genericStrategy<CustomObject>({
+    ...rules,
+    allowUnconditionalUpdate: false,
+    repeatsErrors: true,
+    hasStatus,
+  });
   const status: SubresourceStrategy<CustomObject> = {
     resetFields: [['spec'], ['metadata']],
     prepareForUpdate(object, old) {

@@ -47,6 +47,7 @@ const rules = genericStrategy<APIService>({
 /** The rules of APIServices (kube-aggregator `apiregistration/validation` ValidateAPIService). */
 export const apiServiceStrategy: Strategy<APIService> = {
   ...rules,
+  repeatsErrors: true,
   validateCreate: validate,
   validateUpdate: (service, old) => [
     ...validateObjectMetaUpdate(service.metadata, old.metadata),

@@ -1,5 +1,5 @@
 import type { StatefulSet } from '../../objects/types/apps.generated.ts';
-import { jsonEqual } from '../../objects/json.ts';
+import type { PersistentVolumeClaim } from '../../objects/types/core.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import {
   type FieldError,
@@ -9,6 +9,7 @@ import {
   required,
 } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
+import { validateImmutableField } from '../generic/metadata.ts';
 import {
   isEmptySelector,
   labelSelectorMatches,
@@ -19,17 +20,18 @@ import { setTemplateDefaults } from '../core/pod/defaults.ts';
 import { validatePodTemplate } from '../core/pod/validation.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
 import {
+  isZeroCount,
   unselected,
+  validateAtMost100Percent,
   validateAvailable,
   validateCollisions,
+  validateCountOrPercent,
   validateCounts,
   validateNonNegative,
 } from '../core/podtemplate.ts';
 
 const retentions = ['Retain', 'Delete'];
 const limited = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'];
-const changeable =
-  "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds'";
 
 /** The rules of StatefulSets (`apis/apps/v1/defaults.go`, `apis/apps/validation` ValidateStatefulSet). */
 export const statefulSetStrategy = genericStrategy<StatefulSet>({
@@ -48,6 +50,7 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
     }
     if (strategy.type === 'RollingUpdate' && strategy.rollingUpdate !== undefined) {
       strategy.rollingUpdate.partition ??= 0;
+      strategy.rollingUpdate.maxUnavailable ??= 1;
     }
     const retention = (spec.persistentVolumeClaimRetentionPolicy ??= {});
     retention.whenDeleted ??= 'Retain';
@@ -65,14 +68,18 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate: ({ spec }, old) => [
     ...validateSpec(spec),
-    ...(jsonEqual(fixedPart(spec), fixedPart(old.spec))
-      ? []
-      : [
-          forbiddenField(
-            'spec',
-            `updates to statefulset spec for fields other than ${changeable} are forbidden`,
-          ),
-        ]),
+    ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
+    ...validateImmutableField(
+      goClaims(spec.volumeClaimTemplates),
+      goClaims(old.spec.volumeClaimTemplates),
+      'spec.volumeClaimTemplates',
+    ),
+    ...validateImmutableField(spec.serviceName ?? '', old.spec.serviceName ?? '', 'spec.serviceName'),
+    ...validateImmutableField(
+      spec.podManagementPolicy,
+      old.spec.podManagementPolicy,
+      'spec.podManagementPolicy',
+    ),
   ],
   warningsOnCreate: workloadWarnings,
   warningsOnUpdate: workloadUpdateWarnings,
@@ -83,16 +90,42 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
   ],
 });
 
-function fixedPart(spec: StatefulSet['spec']): Partial<StatefulSet['spec']> {
-  const part: Partial<StatefulSet['spec']> = { ...spec };
-  delete part.replicas;
-  delete part.ordinals;
-  delete part.template;
-  delete part.updateStrategy;
-  delete part.revisionHistoryLimit;
-  delete part.persistentVolumeClaimRetentionPolicy;
-  delete part.minReadySeconds;
-  return part;
+/** As Go prints the internal type. */
+function goClaims(claims: readonly PersistentVolumeClaim[] = []): object[] | undefined {
+  if (claims.length === 0) return undefined;
+  return claims.map(({ metadata, spec, status }) => ({
+    ...metadata,
+    Spec: {
+      AccessModes: spec.accessModes ?? null,
+      Selector: spec.selector ?? null,
+      Resources: { Limits: spec.resources?.limits ?? null, Requests: spec.resources?.requests ?? null },
+      VolumeName: spec.volumeName ?? '',
+      StorageClassName: spec.storageClassName ?? null,
+      VolumeMode: spec.volumeMode ?? null,
+      DataSource: goReference(spec.dataSource),
+      DataSourceRef: spec.dataSourceRef
+        ? { ...goReference(spec.dataSourceRef), Namespace: spec.dataSourceRef.namespace ?? null }
+        : null,
+      VolumeAttributesClassName: spec.volumeAttributesClassName ?? null,
+    },
+    Status: {
+      Phase: status.phase ?? '',
+      AccessModes: status.accessModes ?? null,
+      Capacity: status.capacity ?? null,
+      Conditions: status.conditions ?? null,
+      AllocatedResources: status.allocatedResources ?? null,
+      AllocatedResourceStatuses: status.allocatedResourceStatuses ?? null,
+      CurrentVolumeAttributesClassName: status.currentVolumeAttributesClassName ?? null,
+      ModifyVolumeStatus: status.modifyVolumeStatus ?? null,
+      HealthStatus: null,
+    },
+  }));
+}
+
+function goReference(reference: PersistentVolumeClaim['spec']['dataSource']): object | null {
+  if (reference === undefined) return null;
+  const { apiGroup = null, kind, name } = reference;
+  return { APIGroup: apiGroup, Kind: kind, Name: name };
 }
 
 function validateSpec(spec: StatefulSet['spec']): FieldError[] {
@@ -130,7 +163,10 @@ function validateStrategy({
       return rollingUpdate === undefined ? [] : [invalid(rollingPath, rollingUpdate, detail)];
     }
     case 'RollingUpdate':
-      return validateNonNegative(rollingUpdate?.partition, `${rollingPath}.partition`);
+      return [
+        ...validateNonNegative(rollingUpdate?.partition, `${rollingPath}.partition`),
+        ...validateMaxUnavailable(rollingUpdate?.maxUnavailable, `${rollingPath}.maxUnavailable`),
+      ];
     default:
       return [
         invalid(
@@ -140,6 +176,15 @@ function validateStrategy({
         ),
       ];
   }
+}
+
+function validateMaxUnavailable(value: number | string | undefined, path: string): FieldError[] {
+  if (value === undefined) return [];
+  return [
+    ...validateCountOrPercent(value, path),
+    ...(isZeroCount(value) ? [invalid(path, value, 'cannot be 0')] : []),
+    ...validateAtMost100Percent(value, path),
+  ];
 }
 
 /** The volumes of claims are not in the template: mounts of them are accepted. */

@@ -1,8 +1,8 @@
 import type { CronJob } from '../../objects/types/batch.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
-import { type FieldError, invalid, required } from '../validation/field-errors.ts';
+import { declarative, type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
-import { validateGeneratedSelector, validateJobSpec } from './job.ts';
+import { dropScheduling, validateGeneratedSelector, validateJobSpec } from './job.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
 import { pushChoiceErrors } from '../core/pod/field-checks.ts';
@@ -28,6 +28,7 @@ export const cronJobStrategy = genericStrategy<CronJob>({
     spec.failedJobsHistoryLimit ??= 1;
     const { jobTemplate } = spec;
     jobTemplate.spec ??= { template: {} };
+    dropScheduling(jobTemplate.spec);
     setTemplateDefaults(jobTemplate.spec.template);
   },
   validateCreate({ metadata, spec }) {
@@ -45,7 +46,7 @@ function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[
   const { schedule, jobTemplate } = spec;
   const errors: FieldError[] = [];
   const fault = schedule === '' ? '' : scheduleFault(schedule);
-  if (schedule === '') errors.push(required('spec.schedule'));
+  if (schedule === '') errors.push(declarative(required('spec.schedule')));
   else if (fault !== '') errors.push(invalid('spec.schedule', schedule, fault));
   const zoneFault = schedule.includes('TZ') ? faultOfZone(spec, old) : '';
   if (zoneFault !== '') errors.push(invalid('spec.schedule', schedule, zoneFault));

@@ -4,6 +4,7 @@ import type {
 } from '../../objects/types/certificates.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import {
+  declarative,
   duplicate,
   type FieldError,
   forbiddenField,
@@ -24,7 +25,6 @@ const path = 'status.conditions';
 const decisions = ['Approved', 'Denied'];
 const onlyTrue = [...decisions, 'Failed'];
 const statuses = ['False', 'True', 'Unknown'];
-const exclusive = 'Approved and Denied conditions are mutually exclusive';
 
 function conditionsOf({ status }: CertificateSigningRequest): CertificateSigningRequestCondition[] {
   return status.conditions ?? [];
@@ -56,13 +56,14 @@ function validateConditions(
     const allowed = onlyTrue.includes(type) ? ['True'] : statuses;
     if (status === '') errors.push(required(`${at}.status`));
     else if (!allowed.includes(status)) errors.push(notSupported(`${at}.status`, status, allowed));
-    const opposite = decisions.includes(type) ? decisions.find((other) => other !== type) : undefined;
-    if (wasUndecided && opposite !== undefined && seen.has(opposite)) {
-      errors.push(invalid(`${at}.type`, type, exclusive));
-    }
     if (seen.has(type) && !hasDuplicates(before)) errors.push(duplicate(`${at}.type`, type));
     seen.add(type);
   });
+  if (wasUndecided && decisions.every((type) => seen.has(type))) {
+    const members = decisions.map((type) => `conditions[{"type": "${type}"}]`);
+    const detail = `must specify at most one of: ${members.map((member) => `\`${member}\``).join(', ')}`;
+    errors.push(declarative(invalid(path, `{${members.join(', ')}}`, detail)));
+  }
   return errors;
 }
 

@@ -3,12 +3,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { Event, ObjectReference } from '../../objects/types/core.generated.ts';
 import { type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../generic/metadata.ts';
-import {
-  isDNS1123Subdomain,
-  isQualifiedName,
-  nameIsDNSSubdomain,
-  nameIsPathSegment,
-} from '../../objects/names.ts';
+import { isQualifiedName, nameIsDNSSubdomain, nameIsPathSegment } from '../../objects/names.ts';
 import type { Strategy, SharedStorage } from '../generic/strategy.ts';
 
 /** An Event of events.k8s.io may lack members that core/v1 always has. */
@@ -85,7 +80,6 @@ function validateAnyEvent(event: GivenEvent, controllerPath: string): FieldError
       errors.push(invalid('message', '', `can have at most ${maxNote} characters`));
     }
   }
-  for (const message of isDNS1123Subdomain(namespace)) errors.push(invalid('namespace', namespace, message));
   return errors;
 }
 

@@ -68,6 +68,8 @@ export const nodeStrategy = genericStrategy<Node>({
   setDefaults(node) {
     const { spec, status } = present(node);
     alignPodCIDRs(spec);
+    // A feature that is off (InPlacePodVerticalScalingSchedulerPreemption).
+    delete spec.podPreemptionPolicy;
     if (status.allocatable === undefined && status.capacity !== undefined) {
       status.allocatable = { ...status.capacity };
     }

@@ -85,6 +85,11 @@ export const persistentVolumeStrategy = genericStrategy<PersistentVolume>({
   prepareForCreate(volume, { now }) {
     volume.status = { phase: 'Pending', lastPhaseTransitionTime: now };
   },
+  // persistentvolume/strategy.go: the server's time, but for a client that says another.
+  prepareStatus({ status }, old, { now }) {
+    const isSaid = status.lastPhaseTransitionTime !== old.status.lastPhaseTransitionTime;
+    if (status.phase !== old.status.phase && !isSaid) status.lastPhaseTransitionTime = now;
+  },
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate({ spec }, old) {
     const errors: FieldError[] = [];
@@ -126,7 +131,21 @@ function validateSpec(spec: PersistentVolumeSpec): FieldError[] {
   if (volumeMode !== undefined && !volumeModes.includes(volumeMode)) {
     errors.push(notSupported('spec.volumeMode', volumeMode, volumeModes));
   }
-  return errors;
+  return [...errors, ...validateAttributesClass(spec)];
+}
+
+function validateAttributesClass({
+  volumeAttributesClassName: name,
+  csi,
+}: PersistentVolumeSpec): FieldError[] {
+  if (name === undefined) return [];
+  const path = 'spec.volumeAttributesClassName';
+  const faults =
+    name === ''
+      ? [required(path, 'an empty string is disallowed')]
+      : nameIsDNSSubdomain(name, false).map((message) => invalid(path, name, message));
+  const detail = 'has to be specified when using volumeAttributesClassName';
+  return csi === undefined ? [...faults, required('spec.csi', detail)] : faults;
 }
 
 function validateAffinity({ nodeAffinity }: PersistentVolumeSpec): FieldError[] {
@@ -163,6 +182,9 @@ function validateSource(spec: PersistentVolumeSpec, name: Source): FieldError[] 
     }
     const isSecretAsked = chapAuthDiscovery || chapAuthSession;
     if (isSecretAsked && secretRef === undefined) errors.push(required(`${path}.secretRef`));
+  }
+  if (name === 'azureFile' && spec.azureFile?.secretNamespace === '') {
+    errors.push(required(`${path}.secretNamespace`));
   }
   if (name === 'fc') pushAll(errors, validateFibreChannel(fc, path));
   if (name === 'local') {

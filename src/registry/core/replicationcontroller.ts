@@ -1,6 +1,6 @@
 import type { ReplicationController } from '../../objects/types/core.generated.ts';
 import { containsLabels } from '../../objects/labels/labels.ts';
-import { type FieldError, required } from '../validation/field-errors.ts';
+import { declarative, type FieldError, required } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from './pod/defaults.ts';
@@ -54,9 +54,9 @@ function validateSpec({ spec }: ReplicationController): FieldError[] {
   const { selector = {}, template } = spec;
   const labels = template?.metadata?.labels;
   return [
-    ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'),
+    ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds').map(declarative),
     ...(Object.keys(selector).length === 0 ? [required('spec.selector')] : []),
-    ...validateNonNegative(spec.replicas, 'spec.replicas'),
+    ...validateNonNegative(spec.replicas, 'spec.replicas').map(declarative),
     ...(template === undefined
       ? [required('spec.template')]
       : [

@@ -8,6 +8,7 @@ import type {
 import { jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import {
+  declarative,
   duplicate,
   type FieldError,
   invalid,
@@ -29,7 +30,7 @@ import {
   warningsForAddress,
 } from '../validation/network.ts';
 import { genericStrategy } from '../generic/generic.ts';
-import { validateImmutableField, validateObjectMeta, namespacedSubdomain } from '../generic/metadata.ts';
+import { validateDeclaredImmutable, validateObjectMeta, namespacedSubdomain } from '../generic/metadata.ts';
 import type { Strategy } from '../generic/strategy.ts';
 
 const addressTypes = ['FQDN', 'IPv4', 'IPv6'];
@@ -49,9 +50,11 @@ function validateEndpointSlice(slice: Partial<EndpointSlice>, old?: EndpointSlic
   // Fields that the type calls required may be absent in requests.
   const { addressType = '', endpoints, ports } = slice;
   const errors: FieldError[] = [];
-  if (addressType === '') errors.push(required('addressType'));
+  if (addressType === '') errors.push(declarative(required('addressType')));
   else if (!addressTypes.includes(addressType)) {
-    errors.push(notSupported('addressType', addressType, addressTypes));
+    const error = notSupported('addressType', addressType, addressTypes);
+    // Of a changed one only the change is declared as wrong.
+    errors.push(old === undefined ? declarative(error) : error);
   }
   if (old === undefined || !jsonEqual(endpoints ?? [], old.endpoints ?? [])) {
     const exempt = (old?.endpoints ?? []).flatMap(({ addresses }) => addresses);
@@ -83,9 +86,9 @@ function validateEndpoint(
   const addresses = endpoint.addresses ?? [];
   const addressPath = `${path}.addresses`;
   const errors: FieldError[] = [];
-  if (addresses.length === 0) errors.push(required(addressPath, 'must contain at least 1 address'));
+  if (addresses.length === 0) errors.push(declarative(required(addressPath)));
   else if (addresses.length > maxAddresses) {
-    errors.push(tooMany(addressPath, addresses.length, maxAddresses));
+    errors.push(declarative(tooMany(addressPath, addresses.length, maxAddresses)));
   }
   addresses.forEach((address, i) =>
     pushAll(errors, validateAddress(address, addressPath, i, addressType, exempt)),
@@ -228,7 +231,7 @@ export const endpointSliceStrategy: Strategy<EndpointSlice> = {
   validateUpdate: (slice, old) => [
     ...validateObjectMeta(slice.metadata, namespacedSubdomain),
     ...validateEndpointSlice(slice, old),
-    ...validateImmutableField(slice.addressType, old.addressType, 'addressType'),
+    ...validateDeclaredImmutable(slice.addressType, old.addressType, 'addressType'),
   ],
 };
 

@@ -11,6 +11,7 @@ import type {
 import { jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import {
+  declarative,
   duplicate,
   type FieldError,
   forbiddenField,
@@ -119,20 +120,21 @@ export function validateFlowConditions(conditions: readonly FlowCondition[] = []
 function validateSpec({ type, limited, exempt }: PriorityLevelConfigurationSpec, name: string): FieldError[] {
   const errors: FieldError[] = [];
   if ((name === exemptName) !== (type === 'Exempt')) {
-    errors.push(invalid('spec.type', type, "type must be 'Exempt' if and only if name is 'exempt'"));
+    errors.push(invalid('spec.type', type, "must be 'Exempt' if and only if `name` is 'exempt'"));
   }
   if (type === 'Exempt') {
     if (limited !== undefined) {
-      errors.push(forbiddenField('spec.limited', 'must be nil if the type is not Limited'));
+      errors.push(declarative(forbiddenField('spec.limited', '')));
     }
     return exempt === undefined ? errors : [...errors, ...validateExempt(exempt)];
   }
+  if (type === '') return [...errors, declarative(required('spec.type'))];
   if (type !== 'Limited') return [...errors, notSupported('spec.type', type, types)];
   if (exempt !== undefined) {
-    errors.push(forbiddenField('spec.exempt', 'must be nil if the type is Limited'));
+    errors.push(declarative(forbiddenField('spec.exempt', '')));
   }
   return limited === undefined
-    ? [...errors, required('spec.limited', 'must not be empty when type is Limited')]
+    ? [...errors, declarative(required('spec.limited'))]
     : [...errors, ...validateLimited(limited)];
 }
 
@@ -148,7 +150,7 @@ function validateExempt({
 }
 
 function validateLimited(limited: LimitedPriorityLevelConfiguration): FieldError[] {
-  const { limitResponse = { type: '' }, lendablePercent = 0, borrowingLimitPercent: borrowing = 0 } = limited;
+  const { limitResponse, lendablePercent = 0, borrowingLimitPercent: borrowing = 0 } = limited;
   const shares = limited.nominalConcurrencyShares ?? 0;
   const errors = shares < 0 ? [invalid('spec.limited.nominalConcurrencyShares', shares, notNegative)] : [];
   pushAll(errors, validateResponse(limitResponse));
@@ -165,11 +167,12 @@ function validateResponse({ type, queuing }: LimitResponse): FieldError[] {
   const path = 'spec.limited.limitResponse';
   if (type === 'Reject') {
     if (queuing === undefined) return [];
-    return [forbiddenField(`${path}.queuing`, 'must be nil if limited.limitResponse.type is not Limited')];
+    return [declarative(forbiddenField(`${path}.queuing`, ''))];
   }
+  if (type === '') return [declarative(required(`${path}.type`))];
   if (type !== 'Queue') return [notSupported(`${path}.type`, type, responses)];
   return queuing === undefined
-    ? [required(`${path}.queuing`, 'must not be empty if limited.limitResponse.type is Limited')]
+    ? [declarative(required(`${path}.queuing`))]
     : validateQueuing(queuing, `${path}.queuing`);
 }
 
@@ -258,7 +261,7 @@ function setDefaults(level: PriorityLevelConfiguration): void {
   if (limited === undefined) return;
   limited.nominalConcurrencyShares ??= 30;
   limited.lendablePercent ??= 0;
-  const { queuing } = limited.limitResponse ?? {};
+  const { queuing } = limited.limitResponse;
   if (queuing === undefined) return;
   queuing.handSize ||= 8;
   queuing.queues ||= 64;

@@ -1,9 +1,11 @@
 import { jsonEqual, at, isRecord, type JsonRecord } from '../../objects/json.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { FieldError } from '../validation/field-errors.ts';
 import {
   validateCustomObjectMeta,
   validateCustomObjectMetaUpdate,
+  validateDeclaredImmutable,
   validateImmutableField,
   validateObjectMeta,
   validateObjectMetaUpdate,
@@ -40,6 +42,8 @@ export interface KindRules<T extends KubeObject> {
   readonly deleteReturnsObject?: boolean;
   readonly defaultGarbageCollectionPolicy?: 'OrphanDependents';
   readonly deletionWarning?: string;
+  /** See {@link Strategy.repeatsErrors}. */
+  readonly repeatsErrors?: true;
 
   /** Values of members of the object that a client leaves out; set before {@link setDefaults}. They are shared. */
   readonly defaults?: Partial<T>;
@@ -48,6 +52,8 @@ export interface KindRules<T extends KubeObject> {
    * {@link validateUpdate}.
    */
   readonly immutable?: readonly string[];
+  /** Those whose immutability is declared at the type ({@link validateDeclaredImmutable}). */
+  readonly declaredImmutable?: readonly string[];
   setDefaults?(object: T): void;
   prepareForCreate?(object: T, context: StrategyContext): void;
   /** Called before the generation is compared. */
@@ -59,7 +65,7 @@ export interface KindRules<T extends KubeObject> {
   /** An update is validated as a create, metadata included, before, after or instead of the rules of an update. */
   readonly repeatsCreate?: 'before' | 'after' | 'instead';
   /** Copies more than the spec from the stored object in a write of `/status`. */
-  prepareStatus?(object: T, old: T): void;
+  prepareStatus?(object: T, old: T, context: StrategyContext): void;
   /** The fields that {@link prepareStatus} copies, which are not owned by field managers. */
   readonly statusResets?: readonly FieldPath[];
   validateStatus?(object: T, old: T): FieldError[];
@@ -117,6 +123,10 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
         for (const error of validateImmutableField(at(object, ...path), at(old, ...path), field))
           errors.push(error);
       }
+      for (const field of rules.declaredImmutable ?? []) {
+        const path = field.split('.');
+        pushAll(errors, validateDeclaredImmutable(at(object, ...path), at(old, ...path), field));
+      }
       if (rules.repeatsCreate === undefined) return errors;
       const repeated = createErrors(rules, object, context);
       return rules.repeatsCreate === 'before' ? [...repeated, ...errors] : [...errors, ...repeated];
@@ -152,10 +162,10 @@ function updateMetaErrors<T extends KubeObject>(rules: KindRules<T>, { metadata 
 function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceStrategy<T> {
   return {
     resetFields: [['spec'], ...(rules.statusResets ?? [])],
-    prepareForUpdate(object, old) {
+    prepareForUpdate(object, old, context) {
       keepGeneration(object, old);
       restoreSpec(object, old);
-      rules.prepareStatus?.(object, old);
+      rules.prepareStatus?.(object, old, context);
     },
     validateUpdate: (object, old) => [
       ...updateMetaErrors(rules, object, old),
@@ -171,6 +181,7 @@ function optionalMethods<T extends KubeObject>(rules: KindRules<T>): Partial<Str
       defaultGarbageCollectionPolicy: rules.defaultGarbageCollectionPolicy,
     }),
     ...(rules.deletionWarning !== undefined && { deletionWarning: rules.deletionWarning }),
+    ...(rules.repeatsErrors && { repeatsErrors: rules.repeatsErrors }),
     ...(rules.warningsOnCreate && { warningsOnCreate: rules.warningsOnCreate.bind(rules) }),
     ...(rules.warningsOnUpdate && { warningsOnUpdate: rules.warningsOnUpdate.bind(rules) }),
     ...(rules.authorize && { authorize: rules.authorize.bind(rules) }),

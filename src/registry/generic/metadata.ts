@@ -1,8 +1,16 @@
 import { goQuote, isPrintable } from '../../objects/go-text.ts';
-import { jsonEqual } from '../../objects/json.ts';
+import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../objects/meta.ts';
-import { forbiddenField, invalid, required, tooLong, type FieldError } from '../validation/field-errors.ts';
+import {
+  declarative,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+  tooLong,
+  type FieldError,
+} from '../validation/field-errors.ts';
 import { validateLabels } from '../validation/label-selector.ts';
 import {
   isDNS1123Label,
@@ -28,6 +36,7 @@ const maxAnnotationBytes = 256 * 1024;
 const maxManagerBytes = 128;
 const maxSubresourceBytes = 256;
 const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
+const managerOperations = ['Apply', 'Update'];
 const immutable = 'field is immutable';
 
 /**
@@ -51,8 +60,7 @@ export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta, path
 
 /**
  * The checks of the request pipeline for every update, before the kind's `validateUpdate` (apiserver `rest/update.go`
- * validateCommonFields). Kinds check most of it again: labels are reported three times in all, changed immutable fields
- * twice.
+ * validateCommonFields). Kinds check most of it again.
  */
 export function validateCommonFields(meta: ObjectMeta, old: ObjectMeta, namespaced: boolean): FieldError[] {
   const errors = validateCustomObjectMeta(meta, { namespaced, nameRule: nameIsPathSegment });
@@ -100,9 +108,7 @@ export function validateCustomObjectMeta(meta: ObjectMeta, rules: MetaRules): Fi
   } else {
     errors.push(forbiddenField(`${path}.namespace`, 'not allowed on this type'));
   }
-  if ((meta.generation ?? 0) < 0) {
-    errors.push(invalid(`${path}.generation`, meta.generation, 'must be greater than or equal to 0'));
-  }
+  pushNegativeGeneration(errors, meta, path);
   pushSharedErrors(errors, meta, path);
   pushFinalizerErrors(errors, meta.finalizers ?? [], `${path}.finalizers`);
   pushManagedFieldsErrors(errors, meta.managedFields ?? [], `${path}.managedFields`);
@@ -129,6 +135,7 @@ export function validateCustomObjectMetaUpdate(
       errors.push(forbiddenField(`${path}.finalizers`, `${rule}, found new finalizers []string{${list}}`));
     }
   }
+  pushNegativeGeneration(errors, meta, path);
   if ((meta.generation ?? 0) < (old.generation ?? 0)) {
     errors.push(invalid(`${path}.generation`, meta.generation ?? 0, 'must not be decremented'));
   }
@@ -156,6 +163,24 @@ export function validateCustomObjectMetaUpdate(
 /** The error of a field that may not change (ValidateImmutableField), or none. */
 export function validateImmutableField(value: unknown, old: unknown, path: string): FieldError[] {
   return jsonEqual(value, old) ? [] : [invalid(path, value, immutable)];
+}
+
+function pushNegativeGeneration(errors: FieldError[], { generation = 0 }: ObjectMeta, path: string): void {
+  if (generation >= 0) return;
+  errors.push(invalid(`${path}.generation`, generation, 'must be greater than or equal to 0'));
+}
+
+/**
+ * The same of a field that is declared as immutable: the error does not show the value. An absent value is as an empty
+ * one.
+ */
+export function validateDeclaredImmutable(value: unknown, old: unknown, path: string): FieldError[] {
+  return jsonEqual(filled(value), filled(old)) ? [] : [declarative(invalid(path, undefined, immutable))];
+}
+
+function filled(value: unknown): unknown {
+  const isEmpty = value === '' || (isRecord(value) && Object.keys(value).length === 0);
+  return isEmpty ? undefined : value;
 }
 
 /** The rules of labels, annotations and owners for create and update. */
@@ -188,15 +213,17 @@ export function validateAnnotations(
 function validateOwnerReferences(owners: readonly OwnerReference[], path: string): FieldError[] {
   const errors: FieldError[] = [];
   let controller = '';
-  for (const owner of owners) {
+  for (const [i, owner] of owners.entries()) {
+    const at = `${path}[${i}]`;
     const [group, version] = groupVersion(owner.apiVersion);
-    if (version === '')
-      errors.push(invalid(`${path}.apiVersion`, owner.apiVersion, 'version must not be empty'));
-    if (owner.kind === '') errors.push(invalid(`${path}.kind`, owner.kind, 'must not be empty'));
-    if (owner.name === '') errors.push(invalid(`${path}.name`, owner.name, 'must not be empty'));
-    if (owner.uid === '') errors.push(invalid(`${path}.uid`, owner.uid, 'must not be empty'));
+    if (owner.apiVersion === '') errors.push(required(`${at}.apiVersion`, 'must not be empty'));
+    else if (version === '')
+      errors.push(invalid(`${at}.apiVersion`, owner.apiVersion, 'must be <group>/<version> or <version>'));
+    if (owner.kind === '') errors.push(required(`${at}.kind`, 'must not be empty'));
+    if (owner.name === '') errors.push(required(`${at}.name`, 'must not be empty'));
+    if (owner.uid === '') errors.push(required(`${at}.uid`, 'must not be empty'));
     if (group === '' && version === 'v1' && owner.kind === 'Event') {
-      errors.push(invalid(path, rendered(owner), '/v1, Kind=Event is disallowed from being an owner'));
+      errors.push(invalid(at, rendered(owner), '/v1, Kind=Event is disallowed from being an owner'));
     }
     if (owner.controller !== true) continue;
     const current = `${owner.kind}/${owner.name}`;
@@ -241,6 +268,13 @@ function pushFinalizerErrors(errors: FieldError[], finalizers: readonly string[]
   }
 }
 
+/** The rules of `metadata.managedFields` alone. */
+export function validateManagedFields({ managedFields = [] }: ObjectMeta): FieldError[] {
+  const errors: FieldError[] = [];
+  pushManagedFieldsErrors(errors, managedFields, 'metadata.managedFields');
+  return errors;
+}
+
 function pushManagedFieldsErrors(
   errors: FieldError[],
   entries: readonly ManagedFieldsEntry[],
@@ -250,8 +284,9 @@ function pushManagedFieldsErrors(
     const at = `${path}[${i}]`;
     const { fieldsType, subresource, manager = '' } = entry;
     const operation: string = entry.operation ?? '';
-    if (operation !== 'Apply' && operation !== 'Update') {
-      errors.push(invalid(`${at}.operation`, operation, 'must be `Apply` or `Update`'));
+    if (operation === '') errors.push(required(`${at}.operation`, 'must not be empty'));
+    else if (!managerOperations.includes(operation)) {
+      errors.push(notSupported(`${at}.operation`, operation, managerOperations));
     }
     if (fieldsType !== undefined && !['', 'FieldsV1'].includes(fieldsType)) {
       errors.push(invalid(`${at}.fieldsType`, fieldsType, 'must be `FieldsV1`'));

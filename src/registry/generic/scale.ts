@@ -1,8 +1,7 @@
 import type { Scale } from '../../objects/types/autoscaling.generated.ts';
 import type { KubeObject, LabelSelector, ObjectMeta } from '../../objects/meta.ts';
 import { type FieldError, invalid } from '../validation/field-errors.ts';
-import { validateCustomObjectMeta } from './metadata.ts';
-import { nameIsDNSSubdomain } from '../../objects/names.ts';
+import { validateManagedFields } from './metadata.ts';
 
 /** Reads and writes the number of replicas of an object. */
 export interface ScaleForm {
@@ -47,10 +46,10 @@ export function fromScale<T extends Scalable>(object: T, scale: Scale): T {
   };
 }
 
-/** The rules of a Scale (`apis/autoscaling/validation` ValidateScale). */
+/** The rules of a Scale, whose other metadata are not read (`apis/autoscaling/validation` ValidateScale). */
 export function validateScale(scale: Scale): FieldError[] {
   const replicas = scale.spec.replicas ?? 0;
-  const errors = validateCustomObjectMeta(scale.metadata, { namespaced: true, nameRule: nameIsDNSSubdomain });
+  const errors = validateManagedFields(scale.metadata);
   if (replicas < 0) errors.push(invalid('spec.replicas', replicas, 'must be greater than or equal to 0'));
   return errors;
 }

@@ -84,6 +84,8 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
   readonly defaultGarbageCollectionPolicy?: 'OrphanDependents' | 'Unsupported';
   /** The warning for a delete that does not set the treatment of dependents. */
   readonly deletionWarning?: string;
+  /** Without declarative validation: an error that is found twice is named twice (custom resources). */
+  readonly repeatsErrors?: true;
 
   /** Versioned defaulting (`SetDefaults_X`). Idempotent. */
   setDefaults(object: T): void;

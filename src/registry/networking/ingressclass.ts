@@ -4,6 +4,7 @@ import type {
 } from '../../objects/types/networking.generated.ts';
 import { domainPrefixedPathErrors } from '../validation/names.ts';
 import {
+  declarative,
   type FieldError,
   forbiddenField,
   invalid,
@@ -63,8 +64,7 @@ function validateParameters({
       errors.push(invalid(`${path}.apiGroup`, apiGroup, message));
   }
   const segment = (member: string, value: string) => {
-    if (value === '')
-      errors.push(required(`${path}.${member}`, member === 'kind' ? '' : `${member} is required`));
+    if (value === '') errors.push(declarative(required(`${path}.${member}`)));
     for (const message of nameIsPathSegment(value, false))
       errors.push(invalid(`${path}.${member}`, value, message));
   };

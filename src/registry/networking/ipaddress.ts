@@ -1,7 +1,7 @@
 import type { IPAddress } from '../../objects/types/networking.generated.ts';
-import { type FieldError, invalid, required } from '../validation/field-errors.ts';
+import { declarative, type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
-import { validateImmutableField } from '../generic/metadata.ts';
+import { validateDeclaredImmutable } from '../generic/metadata.ts';
 import { isDNS1123Subdomain, nameIsPathSegment, type NameRule } from '../../objects/names.ts';
 import { isCanonicalAddress } from '../validation/network.ts';
 import type { Reservation, Strategy } from '../generic/strategy.ts';
@@ -35,7 +35,7 @@ export function ipAddressStrategy(addresses: AddressBook): Strategy<IPAddress> {
       },
       validateCreate: ({ spec }) => validateParent(spec.parentRef),
       validateUpdate: ({ spec }, old) =>
-        validateImmutableField(shown(spec.parentRef), shown(old.spec.parentRef), 'spec.parentRef'),
+        validateDeclaredImmutable(whole(spec.parentRef), whole(old.spec.parentRef), 'spec.parentRef'),
     }),
     // Allocated only once it is stored: until then the address may belong to an IPAddress of the same name.
     beginCreate: ({ metadata }) => onCommit(() => addresses.commit(metadata.name ?? '')),
@@ -49,7 +49,7 @@ function onCommit(commit: () => void): Reservation {
 
 function validateParent(parent: ParentReference | null | undefined): FieldError[] {
   const path = 'spec.parentRef';
-  if (!parent) return [required(path)];
+  if (!parent) return [declarative(required(path))];
   const { group = '', resource = '', name = '', namespace = '' } = parent;
   const segment = (value: string, member: string) =>
     nameIsPathSegment(value, false).map((message) => invalid(`${path}.${member}`, value, message));
@@ -57,15 +57,13 @@ function validateParent(parent: ParentReference | null | undefined): FieldError[
     ...(group === ''
       ? []
       : isDNS1123Subdomain(group).map((message) => invalid(`${path}.group`, group, message))),
-    ...(resource === '' ? [required(`${path}.resource`)] : segment(resource, 'resource')),
-    ...(name === '' ? [required(`${path}.name`)] : segment(name, 'name')),
+    ...(resource === '' ? [declarative(required(`${path}.resource`))] : segment(resource, 'resource')),
+    ...(name === '' ? [declarative(required(`${path}.name`))] : segment(name, 'name')),
     ...(namespace === '' ? [] : segment(namespace, 'namespace')),
   ];
 }
 
-/** As Go prints the internal type. */
-function shown(parent: ParentReference | null | undefined): Record<string, string> | undefined {
-  if (!parent) return undefined;
-  const { group = '', resource = '', namespace = '', name = '' } = parent;
-  return { Group: group, Resource: resource, Namespace: namespace, Name: name };
+/** An absent member is as an empty one. */
+function whole(parent: ParentReference | null | undefined): ParentReference | undefined {
+  return parent ? { group: '', resource: '', namespace: '', name: '', ...parent } : undefined;
 }

@@ -6,6 +6,7 @@ import type {
 import { addressBits, parseCidr, type ParsedCidr } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
 import {
+  declarative,
   type FieldError,
   forbiddenField,
   invalid,
@@ -57,9 +58,7 @@ function validatePort({ protocol, port, endPort }: NetworkPolicyPort, path: stri
   if (typeof port === 'number') {
     for (const message of isValidPortNumber(port)) errors.push(invalid(`${path}.port`, port, message));
     if (endPort === undefined) return errors;
-    // kube-apiserver prints the port, not the endPort.
-    if (endPort < port)
-      errors.push(invalid(`${path}.endPort`, port, 'must be greater than or equal to `port`'));
+    if (endPort < port) end('must be greater than or equal to `port`');
     for (const message of isValidPortNumber(endPort)) end(message);
     return errors;
   }
@@ -94,7 +93,7 @@ function validateBlock(
   path: string,
   exempt: readonly string[],
 ): FieldError[] {
-  if (cidr === '') return [required(`${path}.cidr`)];
+  if (cidr === '') return [declarative(required(`${path}.cidr`))];
   const errors = validateLegacyCidr(cidr, `${path}.cidr`, exempt);
   const block = parseCidr(cidr);
   if (block === undefined) return errors;

@@ -1,6 +1,6 @@
 import type { RuntimeClass } from '../../objects/types/node.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
-import { type FieldError, invalid } from '../validation/field-errors.ts';
+import { declarative, type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { validateLabels } from '../validation/label-selector.ts';
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../objects/names.ts';
@@ -14,11 +14,14 @@ export const runtimeClassStrategy = genericStrategy<RuntimeClass>({
   nameRule: nameIsDNSSubdomain,
   allowUnconditionalUpdate: false,
   validateCreate,
-  immutable: ['handler'],
+  declaredImmutable: ['handler'],
 });
 
 function validateCreate({ handler, overhead, scheduling }: RuntimeClass): FieldError[] {
-  const errors = nameIsDNSLabel(handler, false).map((message) => invalid('handler', handler, message));
+  const faults = handler === '' ? [required('handler')] : [];
+  if (handler !== '')
+    for (const message of nameIsDNSLabel(handler, false)) faults.push(invalid('handler', handler, message));
+  const errors = faults.map(declarative);
   // The overhead is validated as the limits of a container.
   if (overhead !== undefined)
     pushAll(errors, validateResources({ limits: overhead.podFixed ?? {} }, 'overhead'));

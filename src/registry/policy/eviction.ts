@@ -1,6 +1,6 @@
 import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { forbidden, StatusError } from '../../objects/status.ts';
+import { forbidden, type StatusCause, StatusError } from '../../objects/status.ts';
 import { labelSelectorMatches } from '../validation/label-selector.ts';
 
 /** Seconds after which a client may try again whose budget the disruption controller has not looked at. */
@@ -46,17 +46,36 @@ function checkStatus({ metadata, status }: PodDisruptionBudget): void {
   if (observedGeneration < generation) {
     throw refused(`The disruption budget ${name} is still being processed by the server.`, processingSeconds);
   }
-  const resource = { group: 'policy', resource: 'poddisruptionbudgets' };
-  if (disruptionsAllowed < 0) throw forbidden(resource, name, 'pdb disruptions allowed is negative');
+  const resource = { group: 'policy', resource: 'poddisruptionbudget' };
+  const doesNotAllow = `The disruption budget ${name} does not allow evicting pods currently`;
+  if (disruptionsAllowed < 0) {
+    const why = 'pdb disruptions allowed is negative';
+    throw forbidden(resource, name, why, [causeOf(`${doesNotAllow}: ${why}`)]);
+  }
   if (Object.keys(disruptedPods).length > maxDisruptedPods) {
     const why = 'DisruptedPods map too big - too many evictions not confirmed by PDB controller';
-    throw forbidden(resource, name, why);
+    const cause = 'too many pending evictions not confirmed by PDB controller';
+    throw forbidden(resource, name, why, [causeOf(`${doesNotAllow}: ${cause}`)]);
   }
   if (disruptionsAllowed > 0) return;
   // Without Retry-After: client-go would wait by itself, and its caller not get to know.
-  throw refused(
-    `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`,
+  const disallowed = (status.conditions ?? []).find(
+    (condition) => condition.type === 'DisruptionAllowed' && condition.status === 'False',
   );
+  const { reason = '', message = '' } = disallowed ?? {};
+  if (message !== '' && reason === 'SyncFailed') {
+    throw refused(`${doesNotAllow} because it failed sync: ${message}`);
+  }
+  if (currentHealthy <= desiredHealthy) {
+    throw refused(
+      `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`,
+    );
+  }
+  throw refused(message === '' ? doesNotAllow : `${doesNotAllow} (${reason}): ${message}`);
+}
+
+function causeOf(message: string): StatusCause {
+  return { reason: 'DisruptionBudget', message };
 }
 
 /** Unready Pods may always be evicted if the budget says so, or when the budget is healthy. */
@@ -74,7 +93,7 @@ function refused(cause: string, retryAfterSeconds?: number): StatusError {
   const message = "Cannot evict pod as it would violate the pod's disruption budget.";
   return new StatusError(429, 'TooManyRequests', message, {
     details: {
-      causes: [{ reason: 'DisruptionBudget', message: cause }],
+      causes: [causeOf(cause)],
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
     },
   });

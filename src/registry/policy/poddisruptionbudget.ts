@@ -2,6 +2,7 @@ import type { PodDisruptionBudget } from '../../objects/types/policy.generated.t
 import { pushAll } from '../../objects/lists.ts';
 import { type FieldError, invalid, notSupported } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
+import { validateConditions } from '../validation/conditions.ts';
 import { validateLabelSelector } from '../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { validateAtMost100Percent, validateCountOrPercent, validateCounts } from '../core/podtemplate.ts';
@@ -19,8 +20,10 @@ export const podDisruptionBudgetStrategy = genericStrategy<PodDisruptionBudget>(
   repeatsCreate: 'instead',
   setDefaults: addEmptyParts,
   validateCreate: ({ spec }) => validateSpec(spec),
-  validateStatus: ({ status }) =>
-    validateCounts(status, ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods']),
+  validateStatus: ({ status }) => [
+    ...validateConditions(status.conditions ?? [], 'status.conditions'),
+    ...validateCounts(status, ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods']),
+  ],
 });
 
 function validateSpec(spec: PodDisruptionBudget['spec']): FieldError[] {

@@ -6,12 +6,12 @@ import type {
   Subject,
 } from '../../objects/types/rbac.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
-import { type FieldError, invalid, required, notSupported } from '../validation/field-errors.ts';
+import { declarative, type FieldError, invalid, required, notSupported } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
+import { validateImmutableField } from '../generic/metadata.ts';
 import { validateLabelSelector } from '../validation/label-selector.ts';
 import { nameIsPathSegment, isDNS1123Subdomain } from '../../objects/names.ts';
 import type { Strategy, UserInfo } from '../generic/strategy.ts';
-import { jsonEqual } from '../../objects/json.ts';
 
 /** The API group of roles and bindings. */
 export const rbacGroup = 'rbac.authorization.k8s.io';
@@ -68,8 +68,7 @@ export function roleStrategy(
 function validateRule(rule: PolicyRule, namespaced: boolean, path: string): FieldError[] {
   const { verbs, apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule;
   const errors: FieldError[] = [];
-  if ((verbs ?? []).length === 0)
-    errors.push(required(`${path}.verbs`, 'verbs must contain at least one value'));
+  if ((verbs ?? []).length === 0) errors.push(declarative(required(`${path}.verbs`)));
   if (nonResourceURLs.length > 0) {
     const wrong = (detail: string) =>
       errors.push(invalid(`${path}.nonResourceURLs`, nonResourceURLs, detail));
@@ -122,9 +121,7 @@ export function roleBindingStrategy(
       ...subjects.flatMap((subject, i) => validateSubject(subject, namespaced, `subjects[${i}]`)),
     ],
     validateUpdate: ({ roleRef }, old) =>
-      jsonEqual(roleRef, old.roleRef)
-        ? []
-        : [invalid('roleRef', goRoleRef(roleRef), 'cannot change roleRef')],
+      validateImmutableField(goRoleRef(roleRef), goRoleRef(old.roleRef), 'roleRef'),
   });
 }
 
@@ -137,7 +134,7 @@ function validateRoleRef({ apiGroup = '', kind, name }: RoleRef, kinds: readonly
   const errors: FieldError[] = [];
   if (apiGroup !== rbacGroup) errors.push(notSupported('roleRef.apiGroup', apiGroup, [rbacGroup]));
   if (!kinds.includes(kind)) errors.push(notSupported('roleRef.kind', kind, kinds));
-  if (name === '') errors.push(required('roleRef.name'));
+  if (name === '') errors.push(declarative(required('roleRef.name')));
   for (const message of nameIsPathSegment(name, false)) errors.push(invalid('roleRef.name', name, message));
   return errors;
 }
@@ -145,7 +142,7 @@ function validateRoleRef({ apiGroup = '', kind, name }: RoleRef, kinds: readonly
 function validateSubject(subject: Subject, namespaced: boolean, path: string): FieldError[] {
   const { kind, apiGroup = '', name, namespace = '' } = subject;
   const errors: FieldError[] = [];
-  if (name === '') errors.push(required(`${path}.name`));
+  if (name === '') errors.push(declarative(required(`${path}.name`)));
   switch (kind) {
     case 'ServiceAccount':
       if (name !== '') {

@@ -324,6 +324,7 @@ export function routeStrategy(review: ReviewAccess): Strategy<Route> {
   return genericStrategy<Route>({
     ...namespacedSubdomain,
     metadataRules: 'none',
+    repeatsErrors: true,
     hasStatus: true,
     allowUnconditionalUpdate: false,
     generationChanges: isSpecChanged,

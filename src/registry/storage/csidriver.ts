@@ -34,10 +34,6 @@ const rules = genericStrategy<CSIDriver>({
     spec.requiresRepublish ??= false;
     spec.seLinuxMount ??= false;
   },
-  prepareForCreate: ({ spec }) => dropScheduling(spec),
-  prepareForUpdate(driver, old) {
-    if (old.spec.preventPodSchedulingIfMissing === undefined) dropScheduling(driver.spec);
-  },
   generationChanges: isSpecChanged,
   immutable: ['spec.volumeLifecycleModes'],
   validateCreate: ({ spec }) => validateSpec(spec),
@@ -57,11 +53,6 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
     delete driver.metadata.generation;
   },
 };
-
-/** The field of a feature that is off by default (VolumeLimitScaling). */
-function dropScheduling(spec: CSIDriverSpec): void {
-  delete spec.preventPodSchedulingIfMissing;
-}
 
 /** Required fields have defaults. */
 function validateSpec(spec: CSIDriverSpec): FieldError[] {

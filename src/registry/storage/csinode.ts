@@ -2,7 +2,7 @@ import type { CSINode, CSINodeDriver } from '../../objects/types/storage.generat
 import { jsonEqual } from '../../objects/json.ts';
 import { validateCsiDriverName } from './csidriver.ts';
 import { duplicate, type FieldError, invalid, required } from '../validation/field-errors.ts';
-import { genericStrategy } from '../generic/generic.ts';
+import { addEmptyParts, genericStrategy, resetMetaForStatus } from '../generic/generic.ts';
 import { isQualifiedName, nameIsDNSSubdomain } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
 
@@ -13,8 +13,13 @@ const rules = genericStrategy<CSINode>({
   nameRule: nameIsDNSSubdomain,
   deleteReturnsObject: true,
   allowUnconditionalUpdate: false,
-  setDefaults(node: Partial<Pick<CSINode, 'spec'>>) {
-    node.spec ??= {};
+  hasStatus: true,
+  statusResets: [['metadata']],
+  prepareStatus: resetMetaForStatus,
+  setDefaults(node) {
+    addEmptyParts(node);
+    // A feature that is off (CSIVolumeHealth).
+    delete node.status.storageHealth;
   },
   validateCreate: ({ spec }) => {
     const names = new Set<string>();

@@ -3,6 +3,7 @@ import type { TopologySelectorTerm } from '../../objects/types/core.generated.ts
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import {
+  declarative,
   duplicate,
   type FieldError,
   forbiddenField,
@@ -24,16 +25,16 @@ export const storageClassStrategy = genericStrategy<StorageClass>({
   deleteReturnsObject: true,
   repeatsCreate: 'before',
   defaults: { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' },
-  immutable: ['volumeBindingMode'],
+  declaredImmutable: ['provisioner', 'parameters', 'reclaimPolicy', 'volumeBindingMode'],
   validateCreate: ({ provisioner, parameters = {}, ...rest }) => [
-    ...validateProvisioner(provisioner, 'provisioner'),
+    ...validateProvisioner(provisioner, 'provisioner').map((error) =>
+      error.reason === 'FieldValueRequired' ? declarative(error) : error,
+    ),
     ...validateParameters(parameters, true),
     ...validateReclaimPolicy(rest.reclaimPolicy ?? ''),
     ...validateBindingMode(rest.volumeBindingMode),
     ...validateTopologies(rest.allowedTopologies ?? []),
   ],
-  validateUpdate: (storageClass, old) =>
-    forbidUpdates(storageClass, old, ['parameters', 'provisioner', 'reclaimPolicy']),
 });
 
 function validateReclaimPolicy(policy: string): FieldError[] {

@@ -1,8 +1,15 @@
 import type { VolumeAttachment, VolumeError } from '../../objects/types/storage.generated.ts';
-import { jsonEqual } from '../../objects/json.ts';
 import { validateCsiDriverName } from './csidriver.ts';
-import { type FieldError, forbiddenField, invalid, required, tooLong } from '../validation/field-errors.ts';
+import {
+  declarative,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  required,
+  tooLong,
+} from '../validation/field-errors.ts';
 import { genericStrategy, resetMetaForStatus, restoreSpec, addEmptyParts } from '../generic/generic.ts';
+import { validateDeclaredImmutable } from '../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
 
@@ -45,7 +52,7 @@ export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
 };
 
 function validateSpec({ attacher, source, nodeName }: VolumeAttachment['spec']): FieldError[] {
-  const errors = attacher === '' ? [required('spec.attacher')] : [];
+  const errors = attacher === '' ? [declarative(required('spec.attacher'))] : [];
   const { persistentVolumeName: name, inlineVolumeSpec: inline } = source;
   if (name === undefined && inline === undefined) errors.push(required('spec.source', oneSource));
   else if (name !== undefined && inline !== undefined) errors.push(forbiddenField('spec.source', oneSource));
@@ -61,7 +68,7 @@ function validateSpec({ attacher, source, nodeName }: VolumeAttachment['spec']):
 
 /** The rules of new objects only (ValidateVolumeAttachmentV1). */
 function validateNames({ attacher, source }: VolumeAttachment['spec']): FieldError[] {
-  const errors = validateCsiDriverName(attacher, 'spec.attacher');
+  const errors = validateCsiDriverName(attacher, 'spec.attacher').map(declarative);
   const { persistentVolumeName: name } = source;
   if (name === undefined) return errors;
   for (const message of nameIsDNSSubdomain(name, false)) {
@@ -91,8 +98,7 @@ function validateStatus({
 function validateError(error: VolumeError | undefined, path: string): FieldError[] {
   const { message = '', errorCode = 0 } = error ?? {};
   const errors: FieldError[] = [];
-  // kube-apiserver's message has the limit of metadata, but another one applies.
-  if (Buffer.byteLength(message) > maxMessage) errors.push(tooLong(`${path}.message`, maxMetadata));
+  if (Buffer.byteLength(message) > maxMessage) errors.push(tooLong(`${path}.message`, maxMessage));
   if (errorCode < 0) {
     errors.push(invalid(`${path}.errorCode`, errorCode, 'must be between 0 and 2147483647, inclusive'));
   }
@@ -100,17 +106,5 @@ function validateError(error: VolumeError | undefined, path: string): FieldError
 }
 
 function validateSameSpec({ spec }: VolumeAttachment, old: VolumeAttachment): FieldError[] {
-  return jsonEqual(spec, old.spec) ? [] : [invalid('spec', printed(spec), 'field is immutable')];
-}
-
-/** The spec as kube-apiserver prints it, with Go's field names. */
-function printed({ attacher, source, nodeName }: VolumeAttachment['spec']): object {
-  return {
-    Attacher: attacher,
-    Source: {
-      PersistentVolumeName: source.persistentVolumeName ?? null,
-      InlineVolumeSpec: source.inlineVolumeSpec ?? null,
-    },
-    NodeName: nodeName,
-  };
+  return validateDeclaredImmutable(spec, old.spec, 'spec');
 }

@@ -21,6 +21,32 @@ export interface FieldError {
   reason: FieldErrorReason;
   /** The message without the field, e.g. `Invalid value: 0: must be between 1 and 65535, inclusive`. */
   body: string;
+  /** See {@link declarative}. */
+  readonly declarative?: true;
+}
+
+/**
+ * An error of a rule that Kubernetes declares at the field of the type (enforced `+k8s:` tags), and which takes the
+ * place of one that is written by hand: it stands behind all of those ({@link asReported}).
+ */
+export function declarative(error: FieldError): FieldError {
+  return { ...error, declarative: true };
+}
+
+/**
+ * The errors of a kind with declarative validation, as answers name them: each once, those of declarations last
+ * (`registry/rest/validate.go` ValidateDeclarativelyWithMigrationChecks).
+ */
+export function asReported(errors: readonly FieldError[]): FieldError[] {
+  const texts = new Set<string>();
+  const once = errors.filter(({ field, body }) => {
+    const text = `${field}: ${body}`;
+    return !texts.has(text) && texts.add(text);
+  });
+  return [
+    ...once.filter(({ declarative }) => !declarative),
+    ...once.filter(({ declarative }) => declarative),
+  ];
 }
 
 /**
@@ -61,7 +87,7 @@ export function duplicate(field: string, value: unknown): FieldError {
 }
 
 export function forbiddenField(field: string, detail: string): FieldError {
-  return { field, reason: 'FieldValueForbidden', body: `Forbidden: ${detail}` };
+  return { field, reason: 'FieldValueForbidden', body: detail === '' ? 'Forbidden' : `Forbidden: ${detail}` };
 }
 
 /** The field could not be validated (`field.InternalError`). */

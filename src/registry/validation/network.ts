@@ -8,7 +8,7 @@ import {
   type IPFamily,
 } from '../../objects/address.ts';
 import { internalFault, invalid, renderValue, type FieldError, required } from './field-errors.ts';
-import { isValidPortName } from '../../objects/names.ts';
+import { isDNS1123Subdomain, isValidPortName } from '../../objects/names.ts';
 import type { WebhookClientConfig } from '../../objects/types/admissionregistration.generated.ts';
 
 /**
@@ -201,14 +201,34 @@ export function validateClientConfig(config: WebhookClientConfig, path: string):
   for (const message of isValidPortNumber(port)) {
     errors.push(invalid(`${path}.service.port`, port, `port is not valid: ${message}`));
   }
-  if (servicePath !== undefined && !servicePath.startsWith('/')) {
-    errors.push(invalid(`${path}.service.path`, servicePath, "must start with a '/'"));
+  for (const detail of faultsOfServicePath(servicePath)) {
+    errors.push(invalid(`${path}.service.path`, servicePath, detail));
   }
   return errors;
 }
 
+/** An empty path is the root, as none is. */
+function faultsOfServicePath(path = ''): readonly string[] {
+  if (path === '' || path === '/') return [];
+  if (path === '//') return ['segment[0] may not be empty'];
+  const start = path.startsWith('/') ? [] : ["must start with a '/'"];
+  const segments = path.slice(1).replace(/\/$/, '').split('/');
+  const wrong = segments.flatMap((segment, i) =>
+    segment === ''
+      ? [`segment[${i}] may not be empty`]
+      : isDNS1123Subdomain(segment).map((fault) => `segment[${i}]: ${fault}`),
+  );
+  return [...start, ...wrong];
+}
+
 function validateUrl(url: string, path: string): FieldError[] {
   const form = '; desired format: https://host[/path]';
+  if (isRelative(url)) {
+    return [
+      invalid(path, '', `'https' is the only allowed URL scheme${form}`),
+      invalid(path, '', `host must be specified${form}`),
+    ];
+  }
   if (!URL.canParse(url)) {
     return [
       required(path, `url must be a valid URL: parse ${JSON.stringify(url)}: invalid URI for request${form}`),
@@ -223,4 +243,9 @@ function validateUrl(url: string, path: string): FieldError[] {
   if (hash !== '') wrong(hash.slice(1), 'fragments are not permitted in the URL');
   if (search !== '') wrong(search.slice(1), 'query parameters are not permitted in the URL');
   return errors;
+}
+
+/** A URL without a scheme and a host, which Go's `url.Parse` takes. */
+function isRelative(url: string): boolean {
+  return /^(?!\/\/)[\w./~-]*$/.test(url);
 }

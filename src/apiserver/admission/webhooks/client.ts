@@ -45,8 +45,6 @@ export interface ReviewKind {
   readonly schema: string;
 }
 
-/** The name of the webhook client's scheme in error texts: the source line that creates it. */
-const scheme = 'k8s.io/apiserver/pkg/util/webhook/client.go:69';
 /** Bytes of an error response's body that are shown (`maxUnstructuredResponseTextBytes`). */
 const maxShown = 2048;
 
@@ -70,7 +68,7 @@ export function readAnswer(
     const parsed = parse(bytes);
     const actual = interpretKind(parsed.value, { group, version: asked, kind });
     if (actual.group !== group || actual.kind !== kind || !isReviewVersion(actual.version)) {
-      throw new Error(notRegistered(actual, scheme));
+      throw new Error(notRegistered(actual));
     }
     const review = decodeStruct(builtinSchema(schema), parsed).object;
     if (actual.version === asked) return review;

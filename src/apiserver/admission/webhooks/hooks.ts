@@ -10,14 +10,17 @@ import {
 } from '../../../objects/labels/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { isReviewVersion, type ReviewVersion, type WebhookClient, type WebhookNetwork } from './client.ts';
-import type { WebhookConfiguration } from '../../../registry/admissionregistration/webhookconfiguration.ts';
+import {
+  isReview,
+  type WebhookConfiguration,
+} from '../../../registry/admissionregistration/webhookconfiguration.ts';
 import type { Logger } from 'pino';
 import { listPrefix, type Storage, objectKey } from '../../storage/storage.ts';
 import { notFound } from '../../../objects/status.ts';
 import type { AdmissionAttributes } from '../../rest/admission.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
-import { parseAddress } from '../../../objects/address.ts';
+import { type IPFamily, parseAddress } from '../../../objects/address.ts';
 import { parseAddressRange } from '../../../allocation/address-range.ts';
 import { listAt, textAt } from '../../../objects/json.ts';
 import type { DialPod } from '../../proxy/dial-pod.ts';
@@ -150,11 +153,11 @@ export type Matching = Pick<Hook, 'rules' | 'matchesEquivalents' | 'namespaceSel
 const configurationGroup = 'admissionregistration.k8s.io';
 
 /**
- * Webhooks are not called for webhook configurations and admission policies: otherwise it could be impossible to remove
- * them.
+ * Webhooks and policies are not asked about webhook configurations and admission policies, which it could be impossible
+ * to remove otherwise, nor about reviews.
  */
-export function isExempt({ resource }: AdmissionAttributes): boolean {
-  return resource.definition.group === configurationGroup;
+export function isExempt({ resource: { definition } }: AdmissionAttributes): boolean {
+  return definition.group === configurationGroup || isReview(definition.group, definition.plural);
 }
 
 /** The resource as which the rules match the request, without regard to the selectors; undefined when they do not. */
@@ -267,12 +270,19 @@ export function webhookNetwork(
   core: ServerCore,
   dialPod: DialPod | undefined,
   lanCidrs: readonly string[],
+  primaryFamily: IPFamily,
 ): WebhookNetwork {
   const get = (group: string, plural: string, namespace: string, name: string) =>
     core.storage.get(objectKey(group, plural, namespace, name))?.object;
-  const list = (group: string, plural: string) =>
-    core.storage.list(listPrefix(group, plural)).items.map((item) => item.object);
-  const endpoints = createEndpointResolver({ get, random: () => core.random(), addressesWithoutPods: true });
+  const list = (group: string, plural: string, namespace?: string) =>
+    core.storage.list(listPrefix(group, plural, namespace)).items.map((item) => item.object);
+  const endpoints = createEndpointResolver({
+    get,
+    list,
+    primaryFamily,
+    random: () => core.random(),
+    addressesWithoutPods: true,
+  });
   return {
     resolve: (namespace, name, port) => {
       const service = get('', 'services', namespace, name);

@@ -181,7 +181,7 @@ function readConfig({ bytes, expected }: ApplyRequest): ReturnType<typeof parseC
 function applied(request: ApplyRequest, object: KubeObject, duplicates: string | undefined): Patched {
   if (duplicates !== undefined) {
     const text = `error converting YAML to JSON: ${duplicates}`;
-    if (request.fieldValidation === 'Strict') throw badRequest(`error strict decoding YAML: ${text}`);
+    if (request.fieldValidation === 'Strict') throw badRequest(`error strict decoding patch: ${text}`);
     if (request.fieldValidation === 'Warn') return { object, warnings: [text] };
   }
   return { object, warnings: [] };

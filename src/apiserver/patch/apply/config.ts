@@ -27,7 +27,7 @@ export function parseConfig(bytes: Buffer): { config: JsonRecord; duplicates: st
   if (value === null || value === undefined) return { config: {}, duplicates };
   if (isRecord(value)) return { config: value, duplicates };
   throw badRequest(
-    `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${jsonTypeName(value)} into Go value of type map[string]interface {}`,
+    `error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${jsonTypeName(value)} into Go value of type map[string]interface {}`,
   );
 }
 
@@ -50,7 +50,7 @@ function parseSlowYaml(bytes: Buffer): { value: unknown; duplicates: string | un
     return { value: hasRawNumbers ? withoutRawNumbers(value) : value, duplicates };
   } catch (error) {
     if (!(error instanceof YamlSyntaxError)) throw error;
-    throw badRequest(`error decoding YAML: error converting YAML to JSON: ${error.message}`);
+    throw badRequest(`error decoding patch: error converting YAML to JSON: ${error.message}`);
   }
 }
 

@@ -1,6 +1,7 @@
 import type {
   MutatingAdmissionPolicySpec,
   Mutation,
+  ParamRef,
   ValidatingAdmissionPolicySpec,
   MatchResources,
   MutatingAdmissionPolicy,
@@ -8,14 +9,18 @@ import type {
 } from '../../../objects/types/admissionregistration.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
+  declarative,
   type FieldError,
   forbiddenField,
   invalid,
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
+import { isQualifiedName, nameIsDNSSubdomain, nameIsPathSegment } from '../../../objects/names.ts';
+import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { validateMatchConditions } from '../expressions.ts';
+import { refusingStaticNames } from '../static-names.ts';
+import { validateConditions as validateConditionList } from '../../validation/conditions.ts';
 import { compilePolicy, type CommonPolicySpec, type PolicyBinding } from './evaluate.ts';
 import { compileMutations } from './mutate.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
@@ -166,8 +171,8 @@ function setPolicyDefaults({ spec }: { spec?: CommonPolicySpec }): void {
 }
 
 /** ValidatingAdmissionPolicies. */
-export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = {
-  ...genericStrategy<ValidatingAdmissionPolicy>({
+export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = refusingStaticNames(
+  genericStrategy<ValidatingAdmissionPolicy>({
     ...rules,
     hasStatus: true,
     statusResets: [['metadata']],
@@ -175,32 +180,58 @@ export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = {
     repeatsCreate: 'instead',
     setDefaults: setPolicyDefaults,
     validateCreate: ({ spec }) => validatePolicySpec(spec),
+    validateStatus: ({ status }) => validateConditionList(status.conditions ?? [], 'status.conditions'),
   }),
-};
+);
 
 /** MutatingAdmissionPolicies. */
-export const mutatingPolicyStrategy: Strategy<MutatingAdmissionPolicy> = {
-  ...genericStrategy<MutatingAdmissionPolicy>({
+export const mutatingPolicyStrategy: Strategy<MutatingAdmissionPolicy> = refusingStaticNames(
+  genericStrategy<MutatingAdmissionPolicy>({
     ...rules,
     repeatsCreate: 'instead',
     setDefaults: setPolicyDefaults,
     validateCreate: ({ spec }) => validateMutatingSpec(spec),
   }),
-};
+);
 
 const actions = ['Audit', 'Deny', 'Warn'];
 
 /** `validationActions` of a ValidatingAdmissionPolicy's binding. */
 function validateActions({ spec }: PolicyBinding): FieldError[] {
   const found = spec.validationActions ?? [];
-  if (found.length === 0) return [required('spec.validationActions')];
+  if (found.length === 0) return [declarative(required('spec.validationActions'))];
   return found.flatMap((action, i) =>
     actions.includes(action) ? [] : [notSupported(`spec.validationActions[${i}]`, action, actions)],
   );
 }
 
-function validateReference({ spec }: PolicyBinding): FieldError[] {
-  return (spec.policyName ?? '') === '' ? [required('spec.policyName')] : [];
+function validateReference({ spec }: PolicyBinding, as = (error: FieldError) => error): FieldError[] {
+  const errors = (spec.policyName ?? '') === '' ? [as(required('spec.policyName'))] : [];
+  return [...errors, ...validateParamRef(spec.paramRef)];
+}
+
+const paramActions = ['Deny', 'Allow'];
+
+function validateParamRef(ref: ParamRef | undefined): FieldError[] {
+  if (ref === undefined) return [];
+  const path = 'spec.paramRef';
+  const { name = '', selector, parameterNotFoundAction: action = '' } = ref;
+  const errors =
+    name === ''
+      ? []
+      : nameIsPathSegment(name, false).map((message) => invalid(`${path}.name`, name, message));
+  const exclusive = 'name and selector are mutually exclusive';
+  if (name !== '' && selector !== undefined) errors.push(forbiddenField(`${path}.name`, exclusive));
+  pushAll(errors, validateLabelSelector(selector, `${path}.selector`));
+  if (name !== '' && selector !== undefined) errors.push(forbiddenField(`${path}.selector`, exclusive));
+  if (name === '' && selector === undefined) {
+    errors.push(required(path, 'one of name or selector must be specified'));
+  }
+  if (action === '') errors.push(required(`${path}.parameterNotFoundAction`));
+  else if (!paramActions.includes(action)) {
+    errors.push(notSupported(`${path}.parameterNotFoundAction`, action, paramActions));
+  }
+  return errors;
 }
 
 const bindingRules: KindRules<PolicyBinding> = {
@@ -211,13 +242,17 @@ const bindingRules: KindRules<PolicyBinding> = {
 };
 
 /** Bindings of ValidatingAdmissionPolicies. */
-export const validatingBindingStrategy = genericStrategy<PolicyBinding>({
-  ...bindingRules,
-  validateCreate: (binding) => [...validateReference(binding), ...validateActions(binding)],
-});
+export const validatingBindingStrategy = refusingStaticNames(
+  genericStrategy<PolicyBinding>({
+    ...bindingRules,
+    validateCreate: (binding) => [...validateReference(binding, declarative), ...validateActions(binding)],
+  }),
+);
 
 /** Bindings of MutatingAdmissionPolicies. */
-export const mutatingBindingStrategy = genericStrategy<PolicyBinding>({
-  ...bindingRules,
-  validateCreate: validateReference,
-});
+export const mutatingBindingStrategy = refusingStaticNames(
+  genericStrategy<PolicyBinding>({
+    ...bindingRules,
+    validateCreate: (binding) => validateReference(binding),
+  }),
+);

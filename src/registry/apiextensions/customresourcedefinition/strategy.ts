@@ -166,8 +166,8 @@ const rules = genericStrategy<CustomResourceDefinition>({
     ...validatePreservation(definition),
   ],
   validateStatus: ({ status }) => validateAcceptedNames(status.acceptedNames),
-  warningsOnCreate: (definition) => formatWarnings(definition),
-  warningsOnUpdate: formatWarnings,
+  warningsOnCreate: (definition) => schemaWarnings(definition),
+  warningsOnUpdate: schemaWarnings,
   validateUpdate(definition, old) {
     const established = hasCondition(old, 'Established');
     const immutable = validateImmutableNames(definition, old, established);
@@ -185,6 +185,7 @@ const rules = genericStrategy<CustomResourceDefinition>({
  */
 export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = {
   ...rules,
+  repeatsErrors: true,
   prepareValidation: compileVersions,
   termination: {
     mark: (definition) => {
@@ -215,27 +216,48 @@ const maxDepth = 100;
  * Warnings of unknown formats (apiextensions `registry/customresourcedefinition/strategy.go`), each once. An update
  * warns of formats that the stored definition does not have.
  */
-export function formatWarnings(
+export function schemaWarnings(
   definition: CustomResourceDefinition,
   old?: CustomResourceDefinition,
 ): string[] {
-  const before = old === undefined ? new Set() : unrecognizedFormats(old);
-  return [...unrecognizedFormats(definition)]
-    .filter((format) => !before.has(format))
-    .map((format) => `unrecognized format ${JSON.stringify(format)}`);
+  const before = old === undefined ? undefined : unsupportedIn(old);
+  const { formats, sets } = unsupportedIn(definition);
+  return [
+    ...[...formats]
+      .filter((format) => before?.formats.has(format) !== true)
+      .map((format) => `unrecognized format ${JSON.stringify(format)}`),
+    ...[...sets]
+      .sort()
+      .filter((type) => before?.sets.has(type) !== true)
+      .map(
+        (type) =>
+          `x-kubernetes-list-type: set for items of type "${type}" is not supported by server-side apply or CEL validation rules`,
+      ),
+  ];
 }
 
-function unrecognizedFormats({ spec }: CustomResourceDefinition): Set<string> {
-  const found = new Set<string>();
+/** What warnings are about. */
+interface Unsupported {
+  /** Formats that nothing checks. */
+  readonly formats: Set<string>;
+  /** The types of items of sets that are no scalars. */
+  readonly sets: Set<string>;
+}
+
+function unsupportedIn({ spec }: CustomResourceDefinition): Unsupported {
+  const found: Unsupported = { formats: new Set(), sets: new Set() };
   for (const { schema } of spec.versions ?? []) {
     if (schema?.openAPIV3Schema !== undefined) collect(schema.openAPIV3Schema, found, 0);
   }
   return found;
 }
 
-function collect(schema: JSONSchemaProps, found: Set<string>, depth: number): void {
+function collect(schema: JSONSchemaProps, found: Unsupported, depth: number): void {
   const { type = '', format = '' } = schema;
-  if (format !== '' && checkedFormat(type, format) === '') found.add(format);
+  if (format !== '' && checkedFormat(type, format) === '') found.formats.add(format);
+  const items = itemSchemaOf(schema)?.type ?? '';
+  if (schema['x-kubernetes-list-type'] === 'set' && (items === 'object' || items === 'array'))
+    found.sets.add(items);
   if (depth === maxDepth) return;
   const parts = [
     itemSchemaOf(schema),

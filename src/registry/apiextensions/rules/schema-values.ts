@@ -194,10 +194,15 @@ class SchemaList implements ListValue {
     if (this.size !== other.size) return false;
     meter.work(this.size);
     const mine = new Map(this.#all().map((item) => [this.#identity(item), item]));
-    return itemsOfList(other).every((item) => {
-      const found = mine.get(this.#identity(item));
+    const seen = new Set<string>();
+    const isPart = itemsOfList(other).every((item) => {
+      const identity = this.#identity(item);
+      seen.add(identity);
+      const found = mine.get(identity);
       return found !== undefined && (type === 'set' || equals(found, item, meter));
     });
+    // A list with an item twice is no set: it has fewer than it seems.
+    return isPart && seen.size === mine.size;
   }
 
   #all(): readonly Value[] {

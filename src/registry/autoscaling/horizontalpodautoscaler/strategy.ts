@@ -13,6 +13,7 @@ import type {
 import { pushAll } from '../../../objects/lists.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import {
+  declarative,
   type FieldError,
   forbiddenField,
   invalid,
@@ -26,11 +27,11 @@ import {
   nameIsDNSSubdomain,
 } from '../../../objects/names.ts';
 import type { MetricSource } from './conversion.ts';
-import { genericStrategy, addEmptyParts } from '../../generic/generic.ts';
+import { genericStrategy, addEmptyParts, isSpecChanged } from '../../generic/generic.ts';
 
 /**
  * - The rules of the metrics that an autoscaler follows (`apis/autoscaling/validation` validateMetrics).
- * - The rules of HorizontalPodAutoscalers (`apis/autoscaling/validation`), feature HPAScaleToZero off.
+ * - The rules of HorizontalPodAutoscalers (`apis/autoscaling/validation`).
  */
 
 type SourceName = Exclude<keyof MetricSpec, 'type'>;
@@ -194,20 +195,22 @@ function validateReference({ kind, name }: CrossVersionObjectReference, path: st
   return [...segment('kind', kind), ...segment('name', name)];
 }
 
+const notNegative = 'must be greater than or equal to 0';
 const maxPeriodSeconds = 1800;
 const maxWindowSeconds = 3600;
 const selectPolicies = ['Disabled', 'Max', 'Min'];
 const policyTypes = ['Percent', 'Pods'];
 
-/** @param allowZero the stored object has a minimum of 0 already. */
-function validateSpec(spec: HorizontalPodAutoscalerSpec, allowZero: boolean): FieldError[] {
+function validateSpec(spec: HorizontalPodAutoscalerSpec): FieldError[] {
   const { minReplicas, maxReplicas, scaleTargetRef, metrics = [], behavior = {} } = spec;
   const errors: FieldError[] = [];
-  const lowest = allowZero ? 0 : 1;
-  if (minReplicas !== undefined && minReplicas < lowest) {
-    errors.push(invalid('spec.minReplicas', minReplicas, `must be greater than or equal to ${lowest}`));
+  if (minReplicas !== undefined && minReplicas < 0) {
+    errors.push(declarative(invalid('spec.minReplicas', minReplicas, notNegative)));
   }
-  if (maxReplicas < 1) errors.push(invalid('spec.maxReplicas', maxReplicas, 'must be greater than 0'));
+  if (maxReplicas === 0) errors.push(declarative(required('spec.maxReplicas')));
+  if (maxReplicas < 0) {
+    errors.push(declarative(invalid('spec.maxReplicas', maxReplicas, 'must be greater than or equal to 1')));
+  }
   if (minReplicas !== undefined && maxReplicas < minReplicas) {
     const detail = 'must be greater than or equal to `minReplicas`';
     errors.push(invalid('spec.maxReplicas', maxReplicas, detail));
@@ -263,14 +266,19 @@ function validatePolicy({ type, value, periodSeconds }: HPAScalingPolicy, path: 
 }
 
 function validateStatus({
+  conditions = [],
   currentReplicas = 0,
   desiredReplicas = 0,
 }: HorizontalPodAutoscalerStatus): FieldError[] {
-  const detail = 'must be greater than or equal to 0';
-  return [
-    ...(currentReplicas < 0 ? [invalid('status.currentReplicas', currentReplicas, detail)] : []),
-    ...(desiredReplicas < 0 ? [invalid('status.desiredReplicas', desiredReplicas, detail)] : []),
+  const numbers: [path: string, value: number][] = [
+    ...conditions.map(({ observedGeneration = 0 }, i): [string, number] => [
+      `status.conditions[${i}].observedGeneration`,
+      observedGeneration,
+    ]),
+    ['status.currentReplicas', currentReplicas],
+    ['status.desiredReplicas', desiredReplicas],
   ];
+  return numbers.flatMap(([path, value]) => (value < 0 ? [invalid(path, value, notNegative)] : []));
 }
 
 /** The rules of HorizontalPodAutoscalers of both versions, in the form of autoscaling/v2. */
@@ -278,9 +286,10 @@ export const horizontalPodAutoscalerStrategy = genericStrategy<HorizontalPodAuto
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
+  generationChanges: isSpecChanged,
   setDefaults: setHpaDefaults,
-  validateCreate: ({ spec }) => validateSpec(spec, false),
-  validateUpdate: ({ spec }, old) => validateSpec(spec, old.spec.minReplicas === 0),
+  validateCreate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }) => validateSpec(spec),
   validateStatus: ({ status }) => validateStatus(status),
 });
 

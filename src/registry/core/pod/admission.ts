@@ -7,7 +7,8 @@ import type { ClusterReader } from '../../generic/strategy.ts';
 import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
-import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
+import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 
 /** The priority of a Pod without a class when there is no default class. */
 const noClass: PriorityClass = { metadata: {}, value: 0, preemptionPolicy: 'PreemptLowerPriority' };
@@ -160,6 +161,9 @@ export function validateBinding({ target }: PostedBinding): FieldError[] {
   const errors: FieldError[] = [];
   if (kind !== '' && kind !== 'Node') errors.push(notSupported('target.kind', kind, ['Node', '<empty>']));
   if (name === '') errors.push(required('target.name'));
+  else if (kind === '' || kind === 'Node') {
+    for (const fault of nameIsDNSSubdomain(name, false)) errors.push(invalid('target.name', name, fault));
+  }
   return errors;
 }
 

@@ -6,8 +6,6 @@ import type {
   ContainerPort,
   PodSpec,
   ResourceRequirements,
-  Volume,
-  VolumeMount,
 } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
@@ -17,7 +15,6 @@ import {
   notSupported,
   required,
   duplicate,
-  notFoundField,
 } from '../../validation/field-errors.ts';
 import { validatePortNumberOrName, isValidPortNumber } from '../../validation/network.ts';
 import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
@@ -31,7 +28,7 @@ import {
 import { validateEnv, validateEnvFrom } from './env.ts';
 import { pushChoiceErrors, pushLabelErrors, validateRestartRules } from './field-checks.ts';
 import { validateContainerSecurity } from './security-context.ts';
-import { validateDescendingPath } from './volumes.ts';
+import { validateDevices, validateMounts } from './volumes.ts';
 
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const;
 const schemes = ['HTTP', 'HTTPS'];
@@ -216,7 +213,8 @@ export function validateContainer(
   pushAll(errors, validatePorts(container.ports ?? [], `${path}.ports`));
   pushAll(errors, validateEnv(container.env ?? [], `${path}.env`));
   pushAll(errors, validateEnvFrom(container.envFrom ?? [], `${path}.envFrom`));
-  pushAll(errors, validateMounts(container.volumeMounts ?? [], volumes, `${path}.volumeMounts`));
+  pushAll(errors, validateMounts(container, volumes, `${path}.volumeMounts`));
+  pushAll(errors, validateDevices(container, volumes, `${path}.volumeDevices`));
   pushChoiceErrors(errors, `${path}.imagePullPolicy`, container.imagePullPolicy, pullPolicies);
   pushAll(errors, validateResources(resources, `${path}.resources`));
   pushAll(errors, validateResizePolicy(container.resizePolicy ?? [], restartPolicy, `${path}.resizePolicy`));
@@ -283,33 +281,6 @@ function validateHostPorts(containers: readonly Container[], path: string): Fiel
       taken.add(port);
     }),
   );
-  return errors;
-}
-
-function validateMounts(
-  mounts: readonly VolumeMount[],
-  volumes: readonly Volume[],
-  path: string,
-): FieldError[] {
-  const errors: FieldError[] = [];
-  const names = new Set(volumes.map(({ name }) => name));
-  const places = new Set<string>();
-  mounts.forEach(({ name, mountPath, subPath = '', subPathExpr = '' }, i) => {
-    const at = `${path}[${i}]`;
-    if (name === '') errors.push(required(`${at}.name`));
-    if (!names.has(name)) errors.push(notFoundField(`${at}.name`, name));
-    if (mountPath === '') errors.push(required(`${at}.mountPath`));
-    if (places.has(mountPath)) errors.push(invalid(`${at}.mountPath`, mountPath, 'must be unique'));
-    places.add(mountPath);
-    // Errors of a path inside the volume are reported at the list.
-    if (subPath !== '') pushAll(errors, validateDescendingPath(subPath, `${path}.subPath`));
-    if (subPathExpr === '') return;
-    if (subPath !== '') {
-      const detail = 'subPathExpr and subPath are mutually exclusive';
-      errors.push(invalid(`${at}.subPathExpr`, subPathExpr, detail));
-    }
-    pushAll(errors, validateDescendingPath(subPathExpr, `${path}.subPathExpr`));
-  });
   return errors;
 }
 

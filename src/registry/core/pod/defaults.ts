@@ -6,6 +6,7 @@ import type {
   PodStatus,
   PodTemplateSpec,
   Probe,
+  Volume,
 } from '../../../objects/types/core.generated.ts';
 import { defaultPullPolicy } from './volumes.ts';
 
@@ -28,6 +29,7 @@ export function setPodDefaults(pod: Partial<Pick<Pod, 'spec' | 'status'>>): void
   spec.enableServiceLinks ??= true;
   setPodSpecDefaults(spec);
   alignPodIPs((pod.status ??= {}));
+  delete pod.status.volumeHealth;
 }
 
 /** Versioned defaults of a template: fewer than those of a Pod. */
@@ -37,6 +39,7 @@ export function setTemplateDefaults(template: PodTemplateSpec): void {
 }
 
 function setPodSpecDefaults(spec: PodSpec): void {
+  dropDisabledFields(spec);
   if ((spec.dnsPolicy ?? '') === '') spec.dnsPolicy = 'ClusterFirst';
   if ((spec.restartPolicy ?? '') === '') spec.restartPolicy = 'Always';
   if ((spec.schedulerName ?? '') === '') spec.schedulerName = 'default-scheduler';
@@ -113,4 +116,36 @@ function alignPodIPs(status: PodStatus): void {
   const first = podIPs[0]?.ip ?? '';
   if (podIP !== '' && podIP !== first) status.podIPs = [{ ip: podIP }];
   else if (first !== '') status.podIP = first;
+}
+
+/**
+ * Drops the fields of features that 1.37 has off by default (`pkg/api/pod/util.go` DropDisabledPodFields):
+ * EvictionRequestAPI, H2CContainerProbe, GRPCContainerProbeTLS, EmptyDirVolumeMode, VolumeBindMountOptions and
+ * AtomicWriteVolumeUserFields.
+ */
+function dropDisabledFields(spec: PodSpec): void {
+  delete spec.evictionResponders;
+  for (const volume of spec.volumes ?? []) dropVolumeFields(volume);
+  const { containers, initContainers, ephemeralContainers } = spec;
+  const all = [containers, initContainers, ephemeralContainers].flatMap((list) => list ?? []);
+  for (const container of all) {
+    for (const mount of container.volumeMounts ?? []) delete mount.bindMountOptions;
+    const { livenessProbe, readinessProbe, startupProbe, lifecycle } = container;
+    for (const probe of [livenessProbe, readinessProbe, startupProbe]) delete probe?.grpc?.mode;
+    const handlers = [livenessProbe, readinessProbe, startupProbe, lifecycle?.postStart, lifecycle?.preStop];
+    for (const handler of handlers) delete handler?.httpGet?.protocol;
+  }
+}
+
+function dropVolumeFields({ emptyDir, secret, configMap, downwardAPI, projected }: Volume): void {
+  delete emptyDir?.mode;
+  for (const source of [secret, configMap, downwardAPI, projected]) delete source?.defaultUser;
+  const parts = [secret, configMap, downwardAPI];
+  for (const source of projected?.sources ?? []) {
+    delete source.serviceAccountToken?.user;
+    delete source.clusterTrustBundle?.user;
+    delete source.podCertificate?.user;
+    parts.push(source.secret, source.configMap, source.downwardAPI);
+  }
+  for (const part of parts) for (const item of part?.items ?? []) delete item.user;
 }

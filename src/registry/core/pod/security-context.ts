@@ -40,10 +40,6 @@ export function validatePodSecurity(spec: PodSpec, path: string): FieldError[] {
       validateId(group, `${path}.supplementalGroups[${i}]`),
     ),
   ];
-  if (spec.shareProcessNamespace === true && spec.hostPID === true) {
-    const detail = 'ShareProcessNamespace and HostPID cannot both be enabled';
-    errors.push(invalid(`${path}.shareProcessNamespace`, true, detail));
-  }
   pushAll(errors, validateSysctls(spec, `${path}.sysctls`));
   const choice = (member: string, value: string | undefined, choices: readonly string[]) => {
     if (value !== undefined && !choices.includes(value)) {

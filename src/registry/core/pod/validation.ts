@@ -124,6 +124,7 @@ export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): Fi
     errors,
     validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
     validatePodSecurity(spec, `${path}.securityContext`),
+    validateSharedProcesses(spec, path),
     validateAffinity(spec.affinity, `${path}.affinity`),
     validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, `${path}.dnsConfig`),
     validateGates(spec, path),
@@ -153,6 +154,12 @@ function validateGates({ readinessGates = [], schedulingGates = [] }: PodSpec, p
     gates.add(name);
   });
   return errors;
+}
+
+function validateSharedProcesses({ shareProcessNamespace, hostPID }: PodSpec, path: string): FieldError[] {
+  if (shareProcessNamespace !== true || hostPID !== true) return [];
+  const detail = 'ShareProcessNamespace and HostPID cannot both be enabled';
+  return [invalid(`${path}.shareProcessNamespace`, true, detail)];
 }
 
 /** `hostUsers: false` excludes other host namespaces. */

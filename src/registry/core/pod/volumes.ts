@@ -1,10 +1,12 @@
 import type {
+  Container,
   DownwardAPIVolumeFile,
   KeyToPath,
   Volume,
   VolumeProjection,
   ObjectFieldSelector,
 } from '../../../objects/types/core.generated.ts';
+import { parseImage } from '../../../objects/image-reference.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
@@ -13,22 +15,17 @@ import {
   notSupported,
   required,
   duplicate,
+  notFoundField,
 } from '../../validation/field-errors.ts';
 import { validateFieldSelector, validateResourceSelector } from './env.ts';
 import { pushLabelErrors } from './field-checks.ts';
 
 /** Always for the tag `latest`, the default of an image without tag and digest. */
 export function defaultPullPolicy(image: string): 'Always' | 'IfNotPresent' {
-  const digest = image.indexOf('@');
-  const name = digest === -1 ? image : image.slice(0, digest);
-  const tag = /:([^:/]+)$/.exec(name)?.[1] ?? (digest === -1 && isReference(name) ? 'latest' : '');
-  return tag === 'latest' ? 'Always' : 'IfNotPresent';
-}
-
-/** True for an image reference that can be parsed: repositories are lower-case. */
-function isReference(name: string): boolean {
-  const path = name.slice(name.indexOf('/') + 1);
-  return /^[a-z0-9][a-z0-9._/-]*$/.test(path);
+  const parsed = parseImage(image);
+  if (typeof parsed === 'string') return 'IfNotPresent';
+  const { tag, digest } = parsed;
+  return (tag ?? (digest === undefined ? 'latest' : '')) === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
 const maxMode = 0o777;
@@ -301,6 +298,77 @@ export function validateVolumes(volumes: readonly Volume[], path: string): Field
     else pushLabelErrors(errors, `${at}.name`, name);
     if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));
     names.add(name);
+  });
+  return errors;
+}
+
+/** Each volume is at a place of its own (`ValidateVolumeMounts`). */
+export function validateMounts(
+  { volumeMounts = [], volumeDevices = [] }: Partial<Container>,
+  volumes: readonly Volume[],
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set(volumes.map(({ name }) => name));
+  const places = new Set<string>();
+  volumeMounts.forEach(({ name, mountPath, subPath = '', subPathExpr = '' }, i) => {
+    const at = `${path}[${i}]`;
+    if (name === '') errors.push(required(`${at}.name`));
+    if (!names.has(name)) errors.push(notFoundField(`${at}.name`, name));
+    if (mountPath === '') errors.push(required(`${at}.mountPath`));
+    if (places.has(mountPath)) errors.push(invalid(`${at}.mountPath`, mountPath, 'must be unique'));
+    places.add(mountPath);
+    if (volumeDevices.some((device) => device.name === name)) {
+      errors.push(invalid(`${at}.name`, name, 'must not already exist in volumeDevices'));
+    }
+    if (volumeDevices.some(({ devicePath }) => devicePath === mountPath)) {
+      const detail = 'must not already exist as a path in volumeDevices';
+      errors.push(invalid(`${at}.mountPath`, mountPath, detail));
+    }
+    // Errors of a path inside the volume are reported at the list.
+    if (subPath !== '') pushAll(errors, validateDescendingPath(subPath, `${path}.subPath`));
+    if (subPathExpr === '') return;
+    if (subPath !== '') {
+      const detail = 'subPathExpr and subPath are mutually exclusive';
+      errors.push(invalid(`${at}.subPathExpr`, subPathExpr, detail));
+    }
+    pushAll(errors, validateDescendingPath(subPathExpr, `${path}.subPathExpr`));
+  });
+  return errors;
+}
+
+/** Block devices are claims, and no mounts (`ValidateVolumeDevices`). */
+export function validateDevices(
+  { volumeMounts = [], volumeDevices = [] }: Partial<Container>,
+  volumes: readonly Volume[],
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set<string>();
+  const places = new Set<string>();
+  volumeDevices.forEach(({ name, devicePath }, i) => {
+    const at = (member: string): string => `${path}[${i}].${member}`;
+    const volume = volumes.find((each) => each.name === name);
+    if (name === '') errors.push(required(at('name')));
+    if (names.has(name)) errors.push(invalid(at('name'), name, 'must be unique'));
+    if (volume === undefined) errors.push(notFoundField(at('name'), name));
+    else if (volume.persistentVolumeClaim === undefined && volume.ephemeral === undefined) {
+      const detail = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode';
+      errors.push(invalid(at('name'), name, detail));
+    }
+    if (devicePath === '') errors.push(required(at('devicePath')));
+    if (places.has(devicePath)) errors.push(invalid(at('devicePath'), devicePath, 'must be unique'));
+    if (devicePath.split('/').includes('..')) {
+      errors.push(invalid(at('devicePath'), devicePath, "can not contain backsteps ('..')"));
+    } else places.add(devicePath);
+    if (volumeMounts.some((mount) => mount.name === name)) {
+      errors.push(invalid(at('name'), name, 'must not already exist in volumeMounts'));
+    }
+    if (volumeMounts.some(({ mountPath }) => mountPath === devicePath)) {
+      const detail = 'must not already exist as a path in volumeMounts';
+      errors.push(invalid(at('devicePath'), devicePath, detail));
+    }
+    if (name !== '') names.add(name);
   });
   return errors;
 }

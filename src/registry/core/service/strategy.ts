@@ -1,7 +1,6 @@
-import { pushAll } from '../../../objects/lists.ts';
 import type { Service } from '../../../objects/types/core.generated.ts';
 import type { FieldError } from '../../validation/field-errors.ts';
-import type { Reservation, SideObjectKey, Strategy, StrategyContext } from '../../generic/strategy.ts';
+import type { Reservation, Strategy, StrategyContext } from '../../generic/strategy.ts';
 import type { ServiceAllocators } from './allocators.ts';
 import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './allocation.ts';
 import { defaultOnRead, isDecoratedService } from './normalize.ts';
@@ -44,7 +43,6 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
       return reserve(allocators, context, (reservation) => {
         releaseClusterIPs(spec, reservation);
         releaseNodePorts(spec, reservation);
-        pushAll(reservation.deletes, endpointsOf(stored, context));
       });
     },
   };
@@ -64,12 +62,6 @@ export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): St
       normalizeNewClusterIPs(service.spec);
       rules.prepareForCreate(service, context);
     },
-    beginDelete: (stored, context) => ({
-      creates: [],
-      deletes: endpointsOf(stored, context),
-      commit: () => undefined,
-      rollback: () => undefined,
-    }),
     prepareForUpdate(service, old, context) {
       patchAllocatedValues(service.spec, old.spec);
       normalizeClusterIPs(service.spec, old.spec);
@@ -84,12 +76,6 @@ export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): St
       );
     },
   };
-}
-
-/** The Endpoints of a Service are deleted with it, also hand-made ones (`afterDelete`). */
-function endpointsOf({ metadata }: Service, { dryRun }: StrategyContext): SideObjectKey[] {
-  const { namespace = '', name = '' } = metadata;
-  return dryRun ? [] : [{ group: '', plural: 'endpoints', namespace, name }];
 }
 
 const healthCheckPath = 'spec.healthCheckNodePort';

@@ -30,6 +30,12 @@ test('the issuer says where its keys are', async () => {
   });
 });
 
+test('who asks the issuer by its name finds the keys there', async () => {
+  const headers = { host: 'kubernetes.default.svc.cluster.local' };
+  const { body } = await call(handler, openIdPaths.configuration, { headers });
+  expect(JSON.parse(body)).toMatchObject({ jwks_uri: `${issuer}/openid/v1/jwks` });
+});
+
 test('a published key verifies the tokens that name it', async () => {
   const { contentType, body } = await call(handler, openIdPaths.keys);
   expect(contentType).toBe('application/jwk-set+json');

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
-import { patchObject, type PatchType } from '../../../../src/apiserver/patch/patch.ts';
+import { checkPatchBody, patchObject, type PatchType } from '../../../../src/apiserver/patch/patch.ts';
 import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
 import type { FieldValidation } from '../../../../src/apiserver/schema/schema.ts';
 
@@ -138,6 +138,26 @@ describe('patchObject', () => {
     );
     const repeated = '[{"op":"add","path":"/data","value":{"y":"1","y":"2"}}]';
     expect(patch('json', repeated).warnings).toEqual(['json patch duplicate field "[0].value.y"']);
+  });
+
+  it.each([
+    ['json', '', 'invalid JSON patch'],
+    ['merge', '{"a":', 'invalid JSON patch'],
+    ['strategic', '{} {}', 'invalid JSON patch'],
+    ['apply', 'a: [', 'error encoding patch: yaml: line 1: did not find expected node content'],
+  ] as const)('refuses the body of a %s patch that cannot be read: %j', (type, body, message) => {
+    const error = errorOf(() => checkPatchBody(type, Buffer.from(body)));
+    expect([error.code, error.message]).toEqual([400, message]);
+  });
+
+  it.each([
+    ['json', '7'],
+    ['merge', ' null '],
+    ['apply', ''],
+    // Looks like JSON: decoding says what is wrong.
+    ['apply', '\n{"a":'],
+  ] as const)('leaves the rest of a %s patch to its type: %j', (type, body) => {
+    expect(() => checkPatchBody(type, Buffer.from(body))).not.toThrow();
   });
 
   it.each([

@@ -10,13 +10,21 @@ type Stored = Record<string, Record<string, unknown>>;
 
 function resolver(
   stored: Stored,
-  more: { random?: number; addressesWithoutPods?: boolean } = {},
+  more: { random?: number; addressesWithoutPods?: boolean; primaryFamily?: 'IPv4' | 'IPv6' } = {},
 ): EndpointResolver {
   return createEndpointResolver({
     get: (_group, plural, namespace, name): KubeObject | undefined => {
       const key = `${plural}/${namespace}/${name}`;
       return Object.hasOwn(stored, key) ? { metadata: { name, namespace }, ...stored[key] } : undefined;
     },
+    list: (_group, plural, namespace) =>
+      Object.entries(stored).flatMap(([key, object]) => {
+        const [kind, where, name = ''] = key.split('/');
+        if (kind !== plural || where !== namespace) return [];
+        const labels = { 'kubernetes.io/service-name': name.split('-')[0] ?? '' };
+        return [{ metadata: { name, namespace, labels }, ...object }];
+      }),
+    primaryFamily: more.primaryFamily ?? 'IPv4',
     random: () => more.random ?? 0,
     addressesWithoutPods: more.addressesWithoutPods ?? false,
   });
@@ -32,18 +40,15 @@ const web: Stored = {
       ],
     },
   },
-  'endpoints/ns/web': {
-    subsets: [
-      {
-        addresses: [
-          { ip: '10.1.0.1', targetRef: podRef('a') },
-          { ip: '10.1.0.2', targetRef: podRef('b') },
-        ],
-        ports: [
-          { name: 'http', port: 8080 },
-          { name: 'tls', port: 8443 },
-        ],
-      },
+  'endpointslices/ns/web-1': {
+    addressType: 'IPv4',
+    endpoints: [
+      { addresses: ['10.1.0.1'], targetRef: podRef('a') },
+      { addresses: ['10.1.0.2'], targetRef: podRef('b'), conditions: { ready: true } },
+    ],
+    ports: [
+      { name: 'http', port: 8080 },
+      { name: 'tls', port: 8443 },
     ],
   },
   'pods/ns/a': { status: { podIPs: [{ ip: '10.1.0.1' }] } },
@@ -72,8 +77,9 @@ describe('services', () => {
 
   test('a port without a name is meant when none is given', () => {
     const unnamed: Stored = {
-      'endpoints/ns/x': {
-        subsets: [{ addresses: [{ ip: '10.1.0.1', targetRef: podRef('a') }], ports: [{ port: 1 }] }],
+      'endpointslices/ns/x-1': {
+        endpoints: [{ addresses: ['10.1.0.1'], targetRef: podRef('a') }],
+        ports: [{ name: '' }, { name: '', port: 1 }],
       },
       'pods/ns/a': web['pods/ns/a'] ?? {},
     };
@@ -94,26 +100,51 @@ describe('services', () => {
     [':80', 400, 'invalid service request ":80"'],
     ['web:81', 503, 'no service port 81 found for service "web"'],
     ['none:80', 404, 'services "none" not found'],
-    ['none', 404, 'endpoints "none" not found'],
-    ['web:other', 503, 'no endpoints available for service "web:other"'],
+    ['none', 503, 'no endpoints available for service "none"'],
+    ['http:web:other', 503, 'no endpoints available for service "web"'],
   ])('%s is refused with %d', (id, code, message) => {
     expect(failure(() => resolver(web).service('ns', id))).toEqual([code, message]);
   });
 
   test('nothing ready, nothing to forward to', () => {
     const message = 'no endpoints available for service "web"';
-    const of = (subsets: unknown[]) => resolver({ 'endpoints/ns/web': { subsets } });
-    expect(failure(() => of([]).service('ns', 'web'))).toEqual([503, message]);
-    const notReady = [{ notReadyAddresses: [{ ip: '10.1.0.1' }], ports: [{ port: 80 }] }];
-    expect(failure(() => of(notReady).service('ns', 'web'))).toEqual([503, message]);
+    const of = (endpoints: unknown[]) =>
+      resolver({ ...web, 'endpointslices/ns/web-1': { endpoints, ports: [{ name: 'http', port: 80 }] } });
+    expect(failure(() => of([]).service('ns', 'web:http'))).toEqual([503, message]);
+    const notReady = [{ addresses: ['10.1.0.1'], targetRef: podRef('a'), conditions: { ready: false } }];
+    expect(failure(() => of(notReady).service('ns', 'web:http'))).toEqual([503, message]);
   });
 
+  test.each(['IPv4', 'IPv6'] as const)(
+    'slices of the family %s come first, if it is the primary one',
+    (family) => {
+      const both: Stored = {
+        ...web,
+        'endpointslices/ns/web-2': {
+          addressType: 'IPv6',
+          endpoints: [{ addresses: ['fd00::1'], targetRef: podRef('six') }],
+          ports: [{ name: 'http', port: 8080 }],
+        },
+        'pods/ns/six': { status: { podIPs: [{ ip: 'fd00::1' }] } },
+      };
+      for (const random of [0, 0.5, 0.99]) {
+        const { host } = resolver(both, { random, primaryFamily: family }).service('ns', 'web:http');
+        expect(host.includes(':')).toBe(family === 'IPv6');
+      }
+      // The other family serves a port that this one lacks.
+      expect(resolver(both, { primaryFamily: 'IPv6' }).service('ns', 'web:tls').port).toBe(8443);
+    },
+  );
+
   test('an address counts only when a Pod of the namespace has it', () => {
-    const with_ = (address: Record<string, unknown>): Stored => ({
+    const with_ = (endpoint: { ip: string; targetRef?: object }): Stored => ({
       ...web,
-      'endpoints/ns/web': { subsets: [{ addresses: [address], ports: [{ port: 80 }] }] },
+      'endpointslices/ns/web-1': {
+        endpoints: [{ addresses: [endpoint.ip], targetRef: endpoint.targetRef }],
+        ports: [{ name: '', port: 80 }],
+      },
     });
-    const refused: Record<string, unknown>[] = [
+    const refused: { ip: string; targetRef?: object }[] = [
       { ip: '169.254.169.254' },
       { ip: '64:ff9b::7f00:1' },
       { ip: '10.1.0.9', targetRef: podRef('a') },

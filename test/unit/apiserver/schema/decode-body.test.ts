@@ -56,7 +56,7 @@ describe('decodeBody refuses', () => {
     ],
     [
       '{"kind":"Nope"}',
-      'Nope in version "v1" cannot be handled as a ConfigMap: no kind "Nope" is registered for version "v1" in scheme "pkg/api/legacyscheme/scheme.go:30"',
+      'Nope in version "v1" cannot be handled as a ConfigMap: no kind "Nope" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
     ],
     [
       '{"kind":"ConfigMapList","items":[]}',
@@ -227,7 +227,7 @@ describe('decodeDeleteOptions', () => {
     ],
     [
       '{"kind":"ConfigMap","apiVersion":"v1"}',
-      'no kind "ConfigMap" is registered for version "v1" in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"',
+      'no kind "ConfigMap" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
     ],
   ])('refuses %s', (text, message) => {
     expect(messageOf(() => decodeDeleteOptions(Buffer.from(text), 'application/json'))).toBe(message);

@@ -67,7 +67,11 @@ describe('columns', () => {
     ['admissionregistration.k8s.io', 'ValidatingAdmissionPolicy', 'Name,Validations,ParamKind,Age'],
     ['admissionregistration.k8s.io', 'MutatingAdmissionPolicy', 'Name,Mutations,ParamKind,Age'],
     ['admissionregistration.k8s.io', 'MutatingAdmissionPolicyBinding', 'Name,PolicyName,ParamRef,Age'],
-    ['apiextensions.k8s.io', 'CustomResourceDefinition', 'Name,Created At'],
+    [
+      'apiextensions.k8s.io',
+      'CustomResourceDefinition',
+      'Name,Scope,Versions,Created At,[Group],[Kind],[ShortNames],[Established]',
+    ],
     ['', 'constructor', 'Name,Created At'],
   ])('of %s/%s are %s', (group, kind, expected) => {
     const { columns, cells: cellsOf } = tableConverter(group, kind);
@@ -631,9 +635,45 @@ describe('others', () => {
       'N/A',
       0,
     ]);
-    expect(cells('apiextensions.k8s.io', 'CustomResourceDefinition', {})).toEqual([
+    const names = { kind: 'Widget', shortNames: ['w', 'wd'] };
+    const versions = [
+      { name: 'v2', served: true },
+      { name: 'v1beta1', served: false },
+      { name: 'v1', served: true, storage: true },
+    ];
+    const definition = {
+      spec: { group: 'x.dev', scope: 'Namespaced', names, versions },
+      status: { conditions: [{ type: 'Established', status: 'True' }] },
+    };
+    expect(cells('apiextensions.k8s.io', 'CustomResourceDefinition', definition)).toEqual([
       'a',
+      'Namespaced',
+      'v1(storage),v2',
       '2026-01-01T00:00:00Z',
+      'x.dev',
+      'Widget',
+      'w,wd',
+      true,
     ]);
+  });
+
+  test('of the default StorageClasses of a list only the newest is called so, of one alone none', () => {
+    const of = (name: string, creationTimestamp: string, isDefault = true): KubeObject => ({
+      metadata: {
+        name,
+        creationTimestamp,
+        annotations: isDefault ? { 'storageclass.kubernetes.io/is-default-class': 'true' } : {},
+      },
+    });
+    const classes = [
+      of('newest', '2026-03-01T00:00:00Z', false),
+      of('c', '2026-02-01T00:00:00Z'),
+      of('b', '2026-02-01T00:00:00Z'),
+      of('a', '2026-01-01T00:00:00Z'),
+    ];
+    const alone = tableConverter('storage.k8s.io', 'StorageClass');
+    const listed = alone.ofList?.(classes) ?? alone;
+    expect(classes.map((each) => listed.cells(each, 0)[0])).toEqual(['newest', 'c', 'b (default)', 'a']);
+    expect(classes.map((each) => alone.cells(each, 0)[0])).toEqual(['newest', 'c', 'b', 'a']);
   });
 });

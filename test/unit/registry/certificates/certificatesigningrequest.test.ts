@@ -84,7 +84,7 @@ describe('a request', () => {
     const { stored: old } = update(kind, stored, { status: { conditions: [approved] } }, 'approval');
     const denied = { type: 'Denied', status: 'True' };
     expect(update(kind, old, { status: { conditions: [approved, denied] } }, 'approval').errors).toEqual([
-      'status.conditions[1].type: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive',
+      'status.conditions: Invalid value: "{conditions[{\\"type\\": \\"Approved\\"}], conditions[{\\"type\\": \\"Denied\\"}]}": must specify at most one of: `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`',
     ]);
     expect(update(kind, old, { status: {} }, 'approval').errors).toEqual([
       'status.conditions: Forbidden: updates may not remove a condition of type "Approved"',

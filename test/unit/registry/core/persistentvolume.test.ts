@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { create, definitionOf, now, update } from '../decide.ts';
+import { contextOf, create, definitionOf, now, update } from '../decide.ts';
 
 const kind = definitionOf('PersistentVolume');
 const spec = {
@@ -20,6 +20,19 @@ describe('a PersistentVolume', () => {
       },
       status: { phase: 'Pending', lastPhaseTransitionTime: now },
     });
+  });
+
+  test('says since when it has its phase', () => {
+    const { stored } = create(kind, { spec });
+    const later = { ...contextOf(), now: '2020-01-02T00:00:00Z' };
+    const to = (status: object) => update(kind, stored, { spec, status }, 'status', later).object;
+    const since = { lastPhaseTransitionTime: now };
+    expect(to({ phase: 'Available', ...since })).toMatchObject({
+      status: { phase: 'Available', lastPhaseTransitionTime: later.now },
+    });
+    expect(to({ phase: 'Pending', ...since })).toMatchObject({ status: since });
+    const said = { phase: 'Bound', lastPhaseTransitionTime: '2020-01-03T00:00:00Z' };
+    expect(to(said)).toMatchObject({ status: said });
   });
 
   const plain = { capacity: spec.capacity, accessModes: spec.accessModes };
@@ -106,4 +119,22 @@ describe('a PersistentVolume', () => {
     const bigger = { ...spec, capacity: { storage: '2Gi' }, persistentVolumeReclaimPolicy: 'Delete' };
     expect(update(kind, stored, { spec: bigger }).errors).toEqual([]);
   });
+});
+
+test.each([
+  [
+    { csi: { driver: 'a.b', volumeHandle: 'x' }, volumeAttributesClassName: '' },
+    ['spec.volumeAttributesClassName: Required value: an empty string is disallowed'],
+  ],
+  [
+    { nfs: { server: 'a', path: '/' }, volumeAttributesClassName: 'gold' },
+    ['spec.csi: Required value: has to be specified when using volumeAttributesClassName'],
+  ],
+  [
+    { azureFile: { secretName: 's', shareName: 't', secretNamespace: '' } },
+    ['spec.azureFile.secretNamespace: Required value'],
+  ],
+])('a PersistentVolume with %j says what is empty', (source, expected) => {
+  const { hostPath: _, ...rest } = spec;
+  expect(create(kind, { spec: { ...rest, ...source } }).errors).toEqual(expected);
 });

@@ -29,12 +29,12 @@ describe('a PriorityLevelConfiguration', () => {
   });
 
   test.each([
-    [{ type: 'Limited' }, ['spec.limited: Required value: must not be empty when type is Limited']],
-    [{ ...limited({}), exempt: {} }, ['spec.exempt: Forbidden: must be nil if the type is Limited']],
+    [{ type: 'Limited' }, ['spec.limited: Required value']],
+    [{ ...limited({}), exempt: {} }, ['spec.exempt: Forbidden']],
     [{ type: 'Bogus' }, ['spec.type: Unsupported value: "Bogus": supported values: "Exempt", "Limited"']],
     [
       { type: 'Exempt' },
-      [`spec.type: Invalid value: "Exempt": type must be 'Exempt' if and only if name is 'exempt'`],
+      ["spec.type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'"],
     ],
     [
       limited({ nominalConcurrencyShares: -1, lendablePercent: 101, borrowingLimitPercent: -1 }),
@@ -79,7 +79,7 @@ describe('a PriorityLevelConfiguration', () => {
     ]);
     const changed = update(kind, exempt.stored, { spec: { ...free, limited: {} } });
     expect(changed.errors.map((error) => error.replace(/\{.*\}/, '…'))).toEqual([
-      'spec.limited: Forbidden: must be nil if the type is not Limited',
+      'spec.limited: Forbidden',
       "spec: Invalid value: …: spec of 'exempt' except the 'spec.exempt' field must equal the fixed value",
     ]);
   });

@@ -66,17 +66,17 @@ describe('a new object', () => {
       'empty owner',
       { ...good, ownerReferences: [{ apiVersion: 'a/b/c', kind: '', name: '', uid: '' }] },
       [
-        'metadata.ownerReferences.apiVersion: Invalid value: "a/b/c": version must not be empty',
-        'metadata.ownerReferences.kind: Invalid value: "": must not be empty',
-        'metadata.ownerReferences.name: Invalid value: "": must not be empty',
-        'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
+        'metadata.ownerReferences[0].apiVersion: Invalid value: "a/b/c": must be <group>/<version> or <version>',
+        'metadata.ownerReferences[0].kind: Required value: must not be empty',
+        'metadata.ownerReferences[0].name: Required value: must not be empty',
+        'metadata.ownerReferences[0].uid: Required value: must not be empty',
       ],
     ],
     [
       'Event as an owner',
       { ...good, ownerReferences: [{ uid: 'u', name: 'e', kind: 'Event', apiVersion: 'v1' }] },
       [
-        'metadata.ownerReferences: Invalid value: {"apiVersion":"v1","kind":"Event","name":"e","uid":"u"}: /v1, Kind=Event is disallowed from being an owner',
+        'metadata.ownerReferences[0]: Invalid value: {"apiVersion":"v1","kind":"Event","name":"e","uid":"u"}: /v1, Kind=Event is disallowed from being an owner',
       ],
     ],
     [
@@ -96,9 +96,14 @@ describe('a new object', () => {
       'managed fields',
       { ...good, managedFields: [{ subresource: 'x'.repeat(257) }] },
       [
-        'metadata.managedFields[0].operation: Invalid value: "": must be `Apply` or `Update`',
+        'metadata.managedFields[0].operation: Required value: must not be empty',
         'metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes',
       ],
+    ],
+    [
+      'an owner without a version',
+      { ...good, ownerReferences: [{ apiVersion: '', kind: 'Pod', name: 'p', uid: 'u' }] },
+      ['metadata.ownerReferences[0].apiVersion: Required value: must not be empty'],
     ],
   ])('%s', (_, meta, expected) => expect(texts(validateObjectMeta(meta, rules))).toEqual(expected));
 

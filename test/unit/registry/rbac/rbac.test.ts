@@ -9,7 +9,7 @@ describe('a Role', () => {
     [
       {},
       [
-        'rules[0].verbs: Required value: verbs must contain at least one value',
+        'rules[0].verbs: Required value',
         'rules[0].apiGroups: Required value: resource rules must supply at least one api group',
         'rules[0].resources: Required value: resource rules must supply at least one resource',
       ],
@@ -69,7 +69,7 @@ describe('a RoleBinding', () => {
   it('keeps its role', () => {
     const old = create(bindings, { roleRef }).stored;
     expect(update(bindings, old, { roleRef: { ...roleRef, name: 's' } }).errors).toEqual([
-      `roleRef: Invalid value: {"APIGroup":"${group}","Kind":"Role","Name":"s"}: cannot change roleRef`,
+      `roleRef: Invalid value: {"APIGroup":"${group}","Kind":"Role","Name":"s"}: field is immutable`,
     ]);
   });
 

@@ -17,8 +17,7 @@ describe('a CSIDriver', () => {
         seLinuxMount: false,
       },
     });
-    // a feature that is off
-    expect(object).not.toHaveProperty('spec.preventPodSchedulingIfMissing');
+    expect(object).toHaveProperty('spec.preventPodSchedulingIfMissing', true);
     expect(stored.metadata.generation).toBeUndefined();
   });
 

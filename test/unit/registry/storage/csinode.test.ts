@@ -20,6 +20,14 @@ describe('a CSINode', () => {
     expect(create(kind, { spec: { drivers: [given] } }).errors).toEqual(errors);
   });
 
+  test('has a status of its own, without what a feature that is off would report', () => {
+    const { stored } = create(kind, { spec: {}, status: { storageHealth: [{ name: 'a' }] } });
+    expect(stored).toMatchObject({ status: {} });
+    const written = update(kind, stored, { status: { storageHealth: [{ name: 'a' }] } }, 'status');
+    expect(written.errors).toEqual([]);
+    expect(written.object).toHaveProperty('status', {});
+  });
+
   test('has each driver once', () => {
     expect(create(kind, { spec: { drivers: [driver, driver] } }).errors).toEqual([
       'spec.drivers[1].name: Duplicate value: "example.com"',

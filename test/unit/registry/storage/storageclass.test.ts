@@ -56,10 +56,10 @@ describe('a StorageClass', () => {
       volumeBindingMode: 'WaitForFirstConsumer',
     };
     expect(update(kind, stored, other).errors).toEqual([
-      'parameters: Forbidden: updates to parameters are forbidden.',
-      'provisioner: Forbidden: updates to provisioner are forbidden.',
-      'reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.',
-      'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
+      'provisioner: Invalid value: null: field is immutable',
+      'parameters: Invalid value: null: field is immutable',
+      'reclaimPolicy: Invalid value: null: field is immutable',
+      'volumeBindingMode: Invalid value: null: field is immutable',
     ]);
     expect(update(kind, stored, { ...good, allowVolumeExpansion: true }).errors).toEqual([]);
   });

@@ -269,12 +269,12 @@ describe('applyObject', () => {
     [
       'a: [',
       400,
-      'error decoding YAML: error converting YAML to JSON: yaml: line 1: did not find expected node content',
+      'error decoding patch: error converting YAML to JSON: yaml: line 1: did not find expected node content',
     ],
     [
       '- a',
       400,
-      'error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}',
+      'error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}',
     ],
     ['{}', 400, 'invalid object type: /, Kind='],
     ['{"apiVersion":"apps/v1","kind":"ConfigMap"}', 400, 'invalid object type: apps/v1, Kind=ConfigMap'],
@@ -335,7 +335,7 @@ describe('applyObject', () => {
       'error converting YAML to JSON: yaml: unmarshal errors:\n  line 5: key "k" already set in map';
     expect(applyText('m', text).warnings).toEqual([duplicate]);
     expect(errorOf(() => applyText('m', text, { fieldValidation: 'Strict' })).message).toBe(
-      `error strict decoding YAML: ${duplicate}`,
+      `error strict decoding patch: ${duplicate}`,
     );
   });
 

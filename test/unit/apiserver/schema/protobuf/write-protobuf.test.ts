@@ -63,7 +63,7 @@ function pruned(value: unknown): unknown {
 const defaults = { group: '', version: 'v1', kind: 'Service' };
 
 // Random objects, with the bytes that k8s.io/api 0.36.4 and its protobuf serializer made of their JSON on 2026-11-22: of
-// each kind one with nothing in it, and one with about half of its fields.
+// each kind one with nothing in it, and one with about half of its fields. CSINodes are of 0.37.2: they have a status.
 describe.each(vectors.map(({ object, bytes }) => ({ object: recordAt(object), bytes })))(
   "$object.apiVersion $object.kind in Go's bytes",
   ({ object, bytes }) => {

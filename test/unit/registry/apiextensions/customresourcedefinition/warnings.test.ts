@@ -4,7 +4,7 @@ import type {
 } from '../../../../../src/objects/types/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
 
-import { formatWarnings } from '../../../../../src/registry/apiextensions/customresourcedefinition/strategy.ts';
+import { schemaWarnings } from '../../../../../src/registry/apiextensions/customresourcedefinition/strategy.ts';
 
 function definition(properties: Record<string, JSONSchemaProps>): CustomResourceDefinition {
   const schema = { openAPIV3Schema: { type: 'object', properties } };
@@ -41,12 +41,24 @@ test('formats that are not checked are reported once each', () => {
     k: { type: 'object', format: 'uuid' },
   });
   const warned = ['ship', 'tonnage', 'double', 'int64', 'int-or-string', 'uuid'];
-  expect(formatWarnings(all)).toEqual(warned.map((format) => `unrecognized format "${format}"`));
+  expect(schemaWarnings(all)).toEqual(warned.map((format) => `unrecognized format "${format}"`));
 });
 
 test('an update warns of new ones only', () => {
   const old = definition({ c: nested });
   const next = definition({ c: nested, a: { type: 'string', format: 'ship' } });
-  expect(formatWarnings(next, old)).toEqual(['unrecognized format "ship"']);
-  expect(formatWarnings(old, next)).toEqual([]);
+  expect(schemaWarnings(next, old)).toEqual(['unrecognized format "ship"']);
+  expect(schemaWarnings(old, next)).toEqual([]);
+});
+
+test('sets of objects and lists are reported once for each type', () => {
+  const set = (type: string): JSONSchemaProps => ({
+    ...{ type: 'array', 'x-kubernetes-list-type': 'set' },
+    items: { type, 'x-kubernetes-map-type': 'atomic' },
+  });
+  const odd = { a: set('object'), b: { type: 'object', properties: { c: set('array'), d: set('object') } } };
+  const text = (type: string) =>
+    `x-kubernetes-list-type: set for items of type "${type}" is not supported by server-side apply or CEL validation rules`;
+  expect(schemaWarnings(definition({ ...odd, e: set('string') }))).toEqual([text('array'), text('object')]);
+  expect(schemaWarnings(definition(odd), definition({ a: set('object') }))).toEqual([text('array')]);
 });

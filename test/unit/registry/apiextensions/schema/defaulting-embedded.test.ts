@@ -40,8 +40,8 @@ test.each<[string, object, string[]]>([
       },
     },
     [
-      'template.metadata.ownerReferences.name: Invalid value: "": must not be empty',
-      'template.metadata.managedFields[0].operation: Invalid value: "Odd": must be `Apply` or `Update`',
+      'template.metadata.ownerReferences[0].name: Required value: must not be empty',
+      'template.metadata.managedFields[0].operation: Unsupported value: "Odd": supported values: "Apply", "Update"',
     ],
   ],
 ])('%s', (_name, template, expected) => {

@@ -52,7 +52,7 @@ describe('an autoscaler of autoscaling/v2', () => {
     [
       { scaleTargetRef: {}, maxReplicas: 0 },
       [
-        'spec.maxReplicas: Invalid value: 0: must be greater than 0',
+        'spec.maxReplicas: Required value',
         'spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`',
         'spec.scaleTargetRef.kind: Required value',
         'spec.scaleTargetRef.name: Required value',
@@ -61,7 +61,6 @@ describe('an autoscaler of autoscaling/v2', () => {
     [
       { ...spec, minReplicas: 0 },
       [
-        'spec.minReplicas: Invalid value: 0: must be greater than or equal to 1',
         'spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas',
       ],
     ],

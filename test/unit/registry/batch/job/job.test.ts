@@ -43,6 +43,62 @@ describe('a Job', () => {
     const { errors } = update(jobs, stored, { spec: { ...memberOf(stored, 'spec'), completions: 2 } });
     expect(errors).toEqual(['spec.completions: Invalid value: 2: field is immutable']);
   });
+
+  it('with an index changes its completions together with its parallelism', () => {
+    const indexed = { template, completionMode: 'Indexed', completions: 2, parallelism: 2 };
+    const { stored } = create(jobs, { spec: indexed });
+    const to = (change: object) =>
+      update(jobs, stored, { spec: { ...memberOf(stored, 'spec'), ...change } }).errors;
+    expect(to({ completions: 3, parallelism: 3 })).toEqual([]);
+    expect(to({ completions: 3 })).toEqual([
+      'spec.completions: Invalid value: 3: can only be modified in tandem with spec.parallelism',
+    ]);
+  });
+
+  it('with an index has room in its name for the host names of its Pods', () => {
+    const name = 'n'.repeat(62);
+    const spec = { template, completionMode: 'Indexed', completions: 11 };
+    expect(create(jobs, { metadata: { name }, spec }).errors).toEqual([
+      `metadata.name: Invalid value: "${name}": will not able to create pod with invalid DNS label: ${name}-10`,
+    ]);
+  });
+
+  describe('that is suspended', () => {
+    const { stored } = create(jobs, { spec: { template, suspend: true } });
+    const own = memberOf(stored, 'spec');
+    const pod = memberOf(memberOf(own, 'template'), 'spec');
+    const to = (change: object, status: object = {}, spec = own) =>
+      update(
+        jobs,
+        { ...stored, ...{ spec, status } },
+        { spec: { ...spec, template: { ...memberOf(own, 'template'), spec: { ...pod, ...change } } } },
+      ).errors.map((error) => error.slice(0, error.indexOf(':')));
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } };
+    const [container] = Array.isArray(pod['containers']) ? (pod['containers'] as object[]) : [];
+    const containers = [{ ...container, resources: { requests: { cpu: '1' } } }];
+
+    it.each<[string, object, string[]]>([
+      ['where its Pods run', { nodeSelector: { a: 'b' }, tolerations: [{ operator: 'Exists' }] }, []],
+      ['the resources of its containers', { containers }, []],
+      ['its image', { containers: [{ ...container, image: 'y' }] }, ['spec.template.spec']],
+      ['the affinity to other Pods', { affinity: { podAffinity: {} } }, ['spec.template.spec']],
+    ])('changes %s', (_what, change, errors) => {
+      expect(to(change)).toEqual(errors);
+    });
+
+    it('changes its affinity to nodes', () => {
+      expect(to({ affinity: { nodeAffinity } }).filter((path) => path === 'spec.template.spec')).toEqual([]);
+    });
+
+    it('does not while it has Pods, or when it began and does not say that it is suspended', () => {
+      expect(to({ containers }, { active: 1 })).toEqual(['spec.template']);
+      const startTime = '2026-01-01T00:00:00Z';
+      expect(to({ containers }, { startTime })).toEqual(['spec.template']);
+      const conditions = [{ type: 'Suspended', status: 'True' }];
+      expect(to({ containers }, { startTime, conditions })).toEqual([]);
+      expect(to({ containers }, {}, { ...own, suspend: false })).toEqual(['spec.template']);
+    });
+  });
 });
 
 describe('a CronJob', () => {

@@ -82,3 +82,14 @@ it('must name a node', () => {
     'target.name',
   ]);
 });
+
+it.each([
+  ['Node', true],
+  ['', true],
+  ['Pod', false],
+])('of the kind %j names a node by the rule for nodes: %s', (kind, isChecked) => {
+  const errors = validateBinding({ metadata: {}, target: { kind, name: 'Not_A_Node' } });
+  expect(errors.some(({ field, reason }) => field === 'target.name' && reason === 'FieldValueInvalid')).toBe(
+    isChecked,
+  );
+});

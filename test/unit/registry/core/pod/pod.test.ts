@@ -5,6 +5,9 @@ import { contextOf, create, definitionOf, memberOf, now, read, update } from '..
 const pod = definitionOf('Pod');
 const container = { name: 'c', image: 'example.com/c' };
 const spec = { containers: [container] };
+const claimTemplate = {
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+};
 
 describe('a new Pod', () => {
   it('shows all that kube-apiserver fills in', () => {
@@ -96,6 +99,40 @@ describe('a new Pod', () => {
     [
       { containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/x' }] }] },
       ['spec.containers[0].volumeMounts[0].name: Not found: "x"'],
+    ],
+    [
+      {
+        volumes: [
+          { name: 'c', persistentVolumeClaim: { claimName: 'c' } },
+          { name: 'd', ephemeral: { volumeClaimTemplate: claimTemplate } },
+          { name: 'e', emptyDir: {} },
+        ],
+        containers: [
+          {
+            ...container,
+            volumeMounts: [{ name: 'd', mountPath: '/m' }],
+            volumeDevices: [
+              { name: 'c', devicePath: '/dev/c' },
+              { name: 'c', devicePath: '/dev/c' },
+              { name: 'd', devicePath: '/m' },
+              { name: 'e', devicePath: '/dev/../e' },
+              { name: 'f', devicePath: '' },
+            ],
+          },
+        ],
+      },
+      [
+        'spec.containers[0].volumeMounts[0].name: Invalid value: "d": must not already exist in volumeDevices',
+        'spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/m": must not already exist as a path in volumeDevices',
+        'spec.containers[0].volumeDevices[1].name: Invalid value: "c": must be unique',
+        'spec.containers[0].volumeDevices[1].devicePath: Invalid value: "/dev/c": must be unique',
+        'spec.containers[0].volumeDevices[2].name: Invalid value: "d": must not already exist in volumeMounts',
+        'spec.containers[0].volumeDevices[2].devicePath: Invalid value: "/m": must not already exist as a path in volumeMounts',
+        'spec.containers[0].volumeDevices[3].name: Invalid value: "e": can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',
+        'spec.containers[0].volumeDevices[3].devicePath: Invalid value: "/dev/../e": can not contain backsteps (\'..\')',
+        'spec.containers[0].volumeDevices[4].name: Not found: "f"',
+        'spec.containers[0].volumeDevices[4].devicePath: Required value',
+      ],
     ],
     [
       {

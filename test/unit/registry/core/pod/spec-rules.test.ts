@@ -223,3 +223,56 @@ describe('containers for debugging', () => {
     expect(write(containers)).toEqual(errors);
   });
 });
+
+it('fields of features that are off are dropped, in Pods and templates', () => {
+  const item = { key: 'k', path: 'p', user: 1 };
+  const httpGet = { port: 80, protocol: 'HTTP2' };
+  const spec = {
+    serviceAccountName: 'robot',
+    evictionResponders: [{ name: 'example.com/r', priority: 1 }],
+    containers: [
+      {
+        name: 'c',
+        image: 'i',
+        volumeMounts: [{ name: 'v', mountPath: '/v', bindMountOptions: ['noexec'] }],
+        livenessProbe: { httpGet },
+        readinessProbe: { grpc: { port: 80, mode: 'TLS' } },
+        lifecycle: { preStop: { httpGet } },
+      },
+    ],
+    volumes: [
+      { name: 'v', emptyDir: { mode: 0 } },
+      { name: 's', secret: { secretName: 's', defaultUser: 1, items: [item] } },
+      {
+        name: 'p',
+        projected: {
+          defaultUser: 1,
+          sources: [
+            { configMap: { name: 'm', items: [item] } },
+            { serviceAccountToken: { path: 't', user: 1 } },
+          ],
+        },
+      },
+    ],
+  };
+  const off = /"(?:evictionResponders|bindMountOptions|protocol":"HTTP|mode|defaultUser|user)"/;
+  expect(JSON.stringify(spec)).toMatch(off);
+  const pod = create(definitionOf('Pod'), { spec, status: { volumeHealth: [{ name: 'v' }] } });
+  const job = create(definitionOf('Job'), {
+    spec: { scheduling: {}, template: { spec: { ...spec, restartPolicy: 'Never' } } },
+  });
+  for (const { object, errors } of [pod, job]) {
+    expect(errors).toEqual([]);
+    expect(JSON.stringify(object)).not.toMatch(off);
+  }
+  expect(job.object).not.toHaveProperty('spec.scheduling');
+});
+
+it('shares the processes of the host or of its containers, not both', () => {
+  const { errors } = create(pod, {
+    spec: { containers: [container], hostPID: true, shareProcessNamespace: true },
+  });
+  expect(errors).toEqual([
+    'spec.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled',
+  ]);
+});

@@ -51,7 +51,7 @@ describe('the defaults of', () => {
       {
         replicas: 1,
         podManagementPolicy: 'OrderedReady',
-        updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 0 } },
+        updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 0, maxUnavailable: 1 } },
         revisionHistoryLimit: 10,
         persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
         serviceName: '',
@@ -102,9 +102,7 @@ describe.each(['Deployment', 'ReplicaSet', 'DaemonSet', 'StatefulSet'])('a %s', 
     };
     const { errors } = update(definition, old, { spec: moved });
     expect(errors).toEqual([
-      kind === 'StatefulSet'
-        ? "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-        : 'spec.selector: Invalid value: {"matchLabels":{"app":"x","more":"y"}}: field is immutable',
+      'spec.selector: Invalid value: {"matchLabels":{"app":"x","more":"y"}}: field is immutable',
     ]);
   });
 
@@ -158,6 +156,42 @@ describe('a Deployment', () => {
     const old = create(deployments, { spec }).stored;
     expect(update(deployments, old, { status: { replicas: 1, readyReplicas: 2 } }, 'status').errors).toEqual([
       'status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas',
+    ]);
+  });
+});
+
+describe('a StatefulSet', () => {
+  const sets = definitionOf('StatefulSet');
+  const path = 'spec.updateStrategy.rollingUpdate.maxUnavailable';
+
+  it.each([
+    [0, [`${path}: Invalid value: 0: cannot be 0`]],
+    [-1, [`${path}: Invalid value: -1: must be greater than or equal to 0`]],
+    ['0%', [`${path}: Invalid value: "0%": cannot be 0`]],
+    ['101%', [`${path}: Invalid value: "101%": must not be greater than 100%`]],
+    ['100%', []],
+    [3, []],
+  ])('may have %j Pods unavailable: %j', (maxUnavailable, errors) => {
+    const updateStrategy = { type: 'RollingUpdate', rollingUpdate: { maxUnavailable } };
+    expect(create(sets, { spec: { ...spec, updateStrategy } }).errors).toEqual(errors);
+  });
+
+  it('says which of its fields may not change', () => {
+    const old = create(sets, { spec: { ...spec, serviceName: 'a' } }).stored;
+    const claim = { metadata: { name: 'data' }, spec: { accessModes: ['ReadWriteOnce'] } };
+    const changed = {
+      ...spec,
+      serviceName: 'b',
+      podManagementPolicy: 'Parallel',
+      volumeClaimTemplates: [claim],
+    };
+    const { errors } = update(sets, old, { spec: changed });
+    expect(errors).toEqual([
+      expect.stringMatching(
+        /^spec\.volumeClaimTemplates: Invalid value: \[\{"name":"data","Spec":\{"AccessModes":\["ReadWriteOnce"\],.*\}\]: field is immutable$/,
+      ),
+      'spec.serviceName: Invalid value: "b": field is immutable',
+      'spec.podManagementPolicy: Invalid value: "Parallel": field is immutable',
     ]);
   });
 });

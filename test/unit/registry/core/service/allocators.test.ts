@@ -213,12 +213,11 @@ describe('a dry run', () => {
   });
 });
 
-test('a delete takes the same-named Endpoints and the addresses along', () => {
+test('a delete takes the addresses along, and leaves the Endpoints to their controller', () => {
   const world = new ServiceWorld(v4);
   world.create('a', { ports, clusterIP: '10.96.0.5' });
   expect(world.delete('a')?.deletes).toEqual([
     { group: 'networking.k8s.io', plural: 'ipaddresses', namespace: '', name: '10.96.0.5' },
-    { group: '', plural: 'endpoints', namespace: 'ns', name: 'a' },
   ]);
 });
 

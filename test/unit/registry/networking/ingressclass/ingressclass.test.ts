@@ -28,7 +28,7 @@ describe('an IngressClass', () => {
     [{ controller: `a.b/${'c'.repeat(250)}` }, ['spec.controller: Too long: may not be more than 250 bytes']],
     [
       { controller, parameters: {} },
-      ['spec.parameters.kind: Required value', 'spec.parameters.name: Required value: name is required'],
+      ['spec.parameters.kind: Required value', 'spec.parameters.name: Required value'],
     ],
     [
       { controller, parameters: { kind: 'K', name: 'n', scope: 'Namespace' } },

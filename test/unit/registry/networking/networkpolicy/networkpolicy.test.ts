@@ -31,7 +31,7 @@ describe('a NetworkPolicy', () => {
     [
       { egress: [{ ports: [{ port: 80, endPort: 79 }, { port: 'http', endPort: 90 }, { endPort: 90 }] }] },
       [
-        'spec.egress[0].ports[0].endPort: Invalid value: 80: must be greater than or equal to `port`',
+        'spec.egress[0].ports[0].endPort: Invalid value: 79: must be greater than or equal to `port`',
         'spec.egress[0].ports[1].endPort: Invalid value: 90: may not be specified when `port` is non-numeric',
         'spec.egress[0].ports[2].endPort: Invalid value: 90: may not be specified when `port` is not specified',
       ],
