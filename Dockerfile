@@ -11,10 +11,11 @@ WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 # The scripts are for a checkout: they start the program once, and its source is not here yet.
 RUN npm ci --ignore-scripts
-COPY hack/bundle.ts ./hack/
+COPY hack/bundle.ts hack/build-page.ts ./hack/
+COPY docs/troubleshooting.md ./docs/
 COPY src ./src
 # Without the types, which are for users of the package.
-RUN node hack/bundle.ts
+RUN node hack/bundle.ts && node hack/build-page.ts
 
 FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}} AS dependencies
 WORKDIR /app

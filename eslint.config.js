@@ -21,6 +21,8 @@ const imports = {
   controllers: ['runtime', 'network'],
   platforms: ['controllers'],
   pools: ['platforms'],
+  view: ['pools'],
+  page: ['view', 'host'],
   host: ['objects', 'tls'],
   node: ['host', 'network', 'runtime'],
   router: ['host', 'network', 'runtime'],
@@ -57,6 +59,26 @@ const zones = [
     message: 'src/guests may import only program.ts of src/emulation (ARCHITECTURE.md)',
   },
   {
+    target: './src/page/browser',
+    from: './src',
+    except: ['./page/browser', './page/messages.ts', './view/pictures', './view/rows', './objects'],
+    message:
+      'code for browsers may import only view/pictures, view/rows, page/messages.ts and objects (ARCHITECTURE.md)',
+  },
+  {
+    target: './src/view/pictures',
+    from: './src',
+    except: [
+      './view/pictures',
+      './objects',
+      './network/path/report.ts',
+      './network/path/stages.ts',
+      './network/path/way.ts',
+    ],
+    message:
+      'pictures are drawn in browsers too: they may import only objects, and types of a trace (ARCHITECTURE.md)',
+  },
+  {
     target: './src/testing',
     from: './src/guests',
     message: 'only src/commands may import src/guests (ARCHITECTURE.md)',
@@ -73,6 +95,7 @@ const pure = [
   'src/flags/**/*.ts',
   'src/controllers/**/plan*.ts',
   'src/pools/**/plan*.ts',
+  'src/view/{rows,problems,pictures}/**/*.ts',
 ];
 
 /** Libraries that one file alone imports, so that what they do has one place. */
@@ -165,9 +188,9 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
-  { files: ['**/*.ts'], rules: { 'no-restricted-syntax': ['error', ...names] } },
+  { files: ['**/*.{ts,tsx}'], rules: { 'no-restricted-syntax': ['error', ...names] } },
   {
-    files: ['src/**/*.ts'],
+    files: ['src/**/*.{ts,tsx}'],
     ignores: ['src/**/*.generated.ts'],
     plugins: { servicenet: { rules: { units } } },
     rules: {
@@ -181,7 +204,7 @@ export default tseslint.config(
     rules: { 'max-lines': ['error', { max: 460, skipBlankLines: true, skipComments: true }] },
   },
   {
-    files: ['src/**/*.ts'],
+    files: ['src/**/*.{ts,tsx}'],
     rules: { 'no-restricted-syntax': ['error', ...names, ...ofSources, noLateImport] },
   },
   {
@@ -204,8 +227,21 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/**/*.ts'],
+    files: ['src/**/*.{ts,tsx}'],
     rules: { 'no-restricted-imports': ['error', { paths: onceElsewhere() }] },
+  },
+  {
+    files: ['src/page/browser/**/*.{ts,tsx}'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          paths: onceElsewhere(),
+          patterns: [{ regex: '^node:', message: 'code for browsers' }],
+        },
+      ],
+      'no-restricted-globals': ['error', 'Buffer', 'process', 'global', 'setImmediate'],
+    },
   },
   ...importedOnce.map(({ file }) =>
     tseslint.config({

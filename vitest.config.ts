@@ -61,7 +61,7 @@ export default defineConfig({
           ...options,
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/**/*.long.test.ts', 'test/network/**', alone],
+          exclude: ['test/**/*.long.test.ts', 'test/network/**', 'test/page/**', alone],
         },
       },
       { test: { ...options, name: 'alone', include: [alone], sequence: { groupOrder: 1 } } },

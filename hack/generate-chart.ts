@@ -17,11 +17,20 @@ import { listAt, recordAt, textAt } from '../src/objects/json.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const namespace = 'servicenet-system';
 
-/** A manifest of the base or a component, and the value that switches it on; absent: always there. */
+/** A manifest of the base or a component, and the condition that switches it on; absent: always there. */
 interface Source {
   readonly path: string;
   readonly when?: string;
 }
+
+/** The components that add to the agent of nodes, in their order in its arguments, and the values that switch them on. */
+const agentComponents = {
+  node: 'node.enabled',
+  announce: 'announce.enabled',
+  egress: 'announce.egress',
+  policy: 'policy.enabled',
+} as const;
+const hasAgent = 'or .Values.node.enabled .Values.announce.enabled .Values.policy.enabled';
 
 const sources: readonly Source[] = [
   { path: 'base/service-account.yaml' },
@@ -37,18 +46,14 @@ const sources: readonly Source[] = [
   ...whole('components/endpoints/', 'controllers.endpoints'),
   ...whole('components/egress-router/', 'controllers.egressRouter'),
   ...whole('components/attachments/', 'controllers.attachments'),
-  { path: 'components/node/service-account.yaml', when: 'node.enabled' },
+  { path: 'components/agent/service-account.yaml', when: hasAgent },
+  { path: 'components/agent/daemon-set.yaml', when: hasAgent },
   ...whole('components/node/', 'node.enabled'),
-  { path: 'components/node/daemon-set.yaml', when: 'node.enabled' },
-  { path: 'components/announce/service-account.yaml', when: 'announce.enabled' },
   ...whole('components/announce/', 'announce.enabled'),
   { path: 'components/announce/role.yaml', when: 'announce.enabled' },
   { path: 'components/announce/role-binding.yaml', when: 'announce.enabled' },
-  { path: 'components/announce/daemon-set.yaml', when: 'announce.enabled' },
   ...whole('components/egress/', 'announce.egress'),
-  { path: 'components/policy/service-account.yaml', when: 'policy.enabled' },
   ...whole('components/policy/', 'policy.enabled'),
-  { path: 'components/policy/daemon-set.yaml', when: 'policy.enabled' },
   ...[
     ...['service-account', 'cluster-role', 'cluster-role-binding', 'role', 'role-binding'],
     ...['ingress-class', 'deployment', 'pod-disruption-budget', 'service'],
@@ -146,17 +151,12 @@ const routerExpressions: Readonly<Record<string, string>> = {
   '--lease-namespace=': '"--lease-namespace={{ .Release.Namespace }}"',
   '--log-level=': '{{ printf "--log-level=%s" .Values.logLevel | quote }}',
 };
-/** The same of a DaemonSet, by the name of its component. */
-function daemonSetValues(component: string, hasInit: boolean): typeof deploymentValues {
-  const spec = ['spec', 'template', 'spec'];
-  return [
-    ...(hasInit ? [[[...spec, 'initContainers', 0, 'imagePullPolicy'], 'image.pullPolicy'] as const] : []),
-    [[...spec, 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
-    [[...spec, 'containers', 0, 'resources'], `${component}.resources`],
-  ];
-}
+/** The same of the agent's DaemonSet. */
+const daemonSetValues: typeof deploymentValues = [
+  [['spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
+  [['spec', 'template', 'spec', 'containers', 0, 'resources'], 'agent.resources'],
+];
 const image = ['spec', 'template', 'spec', 'containers', 0, 'image'] as const;
-const initImage = ['spec', 'template', 'spec', 'initContainers', 0, 'image'] as const;
 const args = ['spec', 'template', 'spec', 'containers', 0, 'args'] as const;
 
 /** The flag of the base and of the components that add controllers, by what is switched on. */
@@ -173,10 +173,6 @@ const controllersFlag = [
     ([component = '', value = '']) => `{{ ternary ",${addedControllers(component)}" "" .Values.${value} }}`,
   ),
 ].join('');
-
-/** The flag of the component announce, and of egress, which adds to it. */
-const announceFeatures =
-  '{{ ternary "--features=announce,egress" "--features=announce" .Values.announce.egress }}';
 
 type Blocks = readonly (readonly [after: RegExp, block: readonly string[]])[];
 
@@ -207,13 +203,30 @@ const deploymentBlocks: Blocks = [
   [/^( +)- --log-format=.*\n/m, more('extraArgs')],
   ...podBlocks,
 ];
-const daemonSetBlocks = (component: string): Blocks => [
+/** Values of 0.2.0's three DaemonSets that the one does not have: refused with the new name. */
+const refusals = ['node', 'announce', 'policy'].flatMap((name) => [
+  `{{- with .Values.${name}.resources }}`,
+  `{{ fail "${name}.resources: all features run in one process now: set agent.resources" }}`,
+  '{{- end }}',
+]);
+const daemonSetBlocks: Blocks = [
   [
     /^( +)priorityClassName: .*\n/m,
     ['{{- with .Values.imagePullSecrets }}', 'imagePullSecrets: {{ toJson . }}', '{{- end }}'],
   ],
-  // Behind the agent's flags, not those of the container before it.
-  [/^( +)- "?\{\{ printf "--log-level.*\n +- --log-format=.*\n/m, more(`${component}.extraArgs`)],
+  [
+    /^( +)- --log-format=.*\n(?= +env:)/m,
+    [
+      ...Object.entries(agentComponents).flatMap(([name, value]) => [
+        `{{- if .Values.${value} }}`,
+        ...agentAdditions(name).args.map((arg) => `- ${arg}`),
+        ...(value.endsWith('.enabled') ? more(`${name}.extraArgs`) : []),
+        '{{- end }}',
+      ]),
+      ...more('agent.extraArgs'),
+    ],
+  ],
+  [/^( +)serviceAccountName: .*\n/m, refusals],
   ...podBlocks,
 ];
 
@@ -236,6 +249,69 @@ const ingressClassBlocks: Blocks = [
     ],
   ],
 ];
+
+/** What a component adds to the DaemonSet of the agent: members of it, and arguments. */
+function agentAdditions(component: string): { readonly members: unknown; readonly args: readonly string[] } {
+  const patches = listAt(parse(read(`components/${component}/kustomization.yaml`)), 'patches');
+  const file = patches.map((patch) => textAt(patch, 'path')).find((path) => path !== '');
+  const ofAgent = patches.filter((patch) => textAt(patch, 'target', 'name') === 'servicenet-agent');
+  const members: unknown = file === undefined ? {} : parse(read(`components/${component}/${file}`));
+  const args = ofAgent.flatMap((patch) => {
+    const added: unknown = parse(textAt(patch, 'patch'));
+    return listAt({ added }, 'added').map((each) => textAt(each, 'value'));
+  });
+  return { members, args };
+}
+
+/** Lines of a template for what is there where a value is true, and where it is not. */
+function condition(value: string, yes: string, no: string): readonly string[] {
+  const lines = (text: string): string[] => text.split('\n').filter((line) => line !== '');
+  return [
+    `{{- if .Values.${value} }}`,
+    ...lines(yes),
+    ...(no === '' ? [] : ['{{- else }}', ...lines(no)]),
+    '{{- end }}',
+  ];
+}
+
+/**
+ * Puts marks into a manifest where a patch of a component changes it, as kustomize's strategic merge does: maps member by
+ * member, lists by the names of their items.
+ *
+ * @param mark makes one, of the YAML with the patch and of that without it.
+ */
+function choose(
+  document: ReturnType<typeof parseDocument>,
+  path: readonly (string | number)[],
+  patch: unknown,
+  mark: (yes: string, no: string) => string,
+): void {
+  const yaml = (value: unknown): string => stringify(value, { singleQuote: true, lineWidth: 0 });
+  for (const [key, value] of Object.entries(recordAt(patch))) {
+    const at = [...path, key];
+    const before: unknown = document.getIn(at);
+    if (isMap(before)) choose(document, at, value, mark);
+    else if (isSeq(before) && Array.isArray(value)) {
+      for (const item of value) {
+        const i = before.items.findIndex((each) => isMap(each) && each.get('name') === textAt(item, 'name'));
+        if (i < 0) before.items.unshift(document.createNode(mark(yaml([item]), '')));
+        else choose(document, [...at, i], item, mark);
+      }
+    } else if (before !== value) {
+      document.setIn(
+        [
+          ...path,
+          mark(
+            value === null ? '' : yaml({ [key]: value }),
+            before === undefined ? '' : yaml({ [key]: before }),
+          ),
+        ],
+        true,
+      );
+      document.deleteIn(at);
+    }
+  }
+}
 
 /** The files of the chart by path. */
 export function chartFiles(): Map<string, string> {
@@ -260,14 +336,14 @@ const generated = '# Written by hack/generate-chart.ts from the kustomize base. 
 
 function template({ path, when }: Source): string {
   const document = parseDocument(read(path));
-  checkArguments(path, document.toJS());
+  const kind = String(document.get('kind'));
+  checkArguments(path, document.toJS(), kind === 'DaemonSet' ? Object.keys(agentComponents) : []);
   const placed = new Map<string, string>();
   const place = (expression: string): string => {
     const mark = `PLACE${placed.size}HERE`;
     placed.set(mark, expression);
     return mark;
   };
-  const kind = String(document.get('kind'));
   const imageText = '{{ printf "%s:%s" .Values.image.repository .Values.image.tag | quote }}';
   const logLevel = '{{ printf "--log-level=%s" .Values.logLevel | quote }}';
   const [, component = ''] = path.split('/');
@@ -292,17 +368,21 @@ function template({ path, when }: Source): string {
   }
   if (kind === 'IngressClass')
     document.setIn(['metadata', 'name'], place('{{ .Values.router.ingressClass | quote }}'));
+  const chosen: [mark: string, lines: readonly string[]][] = [];
   if (kind === 'DaemonSet') {
-    const hasInit = document.hasIn(initImage);
-    for (const [at, value] of daemonSetValues(component, hasInit)) {
-      document.setIn(at, place(`{{ toJson .Values.${value} }}`));
-    }
-    for (const at of hasInit ? [image, initImage] : [image]) document.setIn(at, place(imageText));
+    for (const [at, value] of daemonSetValues) document.setIn(at, place(`{{ toJson .Values.${value} }}`));
+    document.setIn(image, place(imageText));
     const flags: unknown = document.getIn(args);
     if (!isSeq(flags)) throw new Error(`${path} has no flags`);
     for (const [i, flag] of flags.items.entries()) {
       if (String(flag).startsWith('--log-level=')) document.setIn([...args, i], place(logLevel));
-      if (String(flag) === '--features=announce') document.setIn([...args, i], place(announceFeatures));
+    }
+    for (const [name, value] of Object.entries(agentComponents)) {
+      choose(document, [], agentAdditions(name).members, (yes, no) => {
+        const mark = `CHOOSE${chosen.length}HERE`;
+        chosen.push([mark, condition(value, yes, no)]);
+        return mark;
+      });
     }
   }
   const scoped = ['ClusterRole', 'ClusterRoleBinding', 'IngressClass'].includes(kind);
@@ -315,13 +395,24 @@ function template({ path, when }: Source): string {
     }
   }
   let text = document.toString({ lineWidth: 0 });
+  for (const [mark, lines] of chosen) {
+    text = text.replace(new RegExp(`^( *)(?:- )?${mark}(?:: true)?\\n`, 'm'), (_, indent: string) =>
+      lines.map((line) => `${indent}${line}\n`).join(''),
+    );
+  }
+  if (kind === 'DaemonSet') {
+    text = text.replaceAll(/(?<=^ *image: )servicenet:.*/gm, () => place(imageText));
+    text = text.replaceAll(/(?<=^ *imagePullPolicy: )[A-Z]\w+$/gm, (policy) =>
+      placed.has(policy) ? policy : place('{{ toJson .Values.image.pullPolicy }}'),
+    );
+  }
   for (const [pattern, own] of ownNames) text = text.replaceAll(pattern, (name) => own(name));
   if (text.includes(namespace)) throw new Error(`${path} names the namespace in a place that is not known`);
   for (const [mark, expression] of placed) text = text.replace(mark, () => expression);
   const blocks: Blocks =
     {
       ...{ Deployment: component === 'router' ? routerBlocks : deploymentBlocks },
-      ...{ IngressClass: ingressClassBlocks, DaemonSet: daemonSetBlocks(component) },
+      ...{ IngressClass: ingressClassBlocks, DaemonSet: daemonSetBlocks },
       ServiceMonitor: [
         [/^( +)app\.kubernetes\.io\/name: .*\n(?=spec:)/m, entries('serviceMonitor.labels')],
       ] as const,
@@ -343,7 +434,8 @@ function template({ path, when }: Source): string {
   // Whatever begins with braces in a manifest would be an expression to Helm.
   if (text.replaceAll(/\{\{-? [^}]+ \}\}/g, '').includes('{{'))
     throw new Error(`${path} has braces of its own`);
-  return when === undefined ? generated + text : `${generated}{{- if .Values.${when} }}\n${text}{{- end }}\n`;
+  if (when === undefined) return generated + text;
+  return `${generated}{{- if ${when === hasAgent ? when : `.Values.${when}`} }}\n${text}{{- end }}\n`;
 }
 
 /** The commands that run in the chart's Pods. */
@@ -353,21 +445,30 @@ const commandTables: ReadonlyMap<string, Table> = new Map<string, Table>([
   ['router', routerFlags],
 ]);
 
-/** @throws {Error} where a container has an argument that its command does not take. */
-function checkArguments(path: string, manifest: unknown): void {
+/**
+ * @param components add to the arguments.
+ * @throws {Error} where a container has an argument that its command does not take.
+ */
+function checkArguments(path: string, manifest: unknown, components: readonly string[]): void {
   const pod = recordAt(manifest, 'spec', 'template', 'spec');
-  for (const container of [...listAt(pod, 'initContainers'), ...listAt(pod, 'containers')]) {
-    const [command, ...args] = listAt(container, 'args').map(String);
+  for (const container of listAt(pod, 'containers')) {
+    const added = components.flatMap((name) => agentAdditions(name).args);
+    const [command, ...args] = [...listAt(container, 'args').map(String), ...added];
     const table = commandTables.get(command ?? '');
     if (table === undefined) throw new Error(`${path}: there is no command ${command ?? ''}`);
     const flags = new Map(flagsOf(table).map((flag) => [longName(flag.flag), flag]));
+    const given = new Map<string, string | undefined>();
     for (const arg of args) {
       const [name = '', value] = arg.split(/=(.*)/s);
       const flag = flags.get(name);
       if (flag === undefined) throw new Error(`${path}: ${command ?? ''} has no flag ${name}`);
       if (flag.flag.includes('<') !== (value !== undefined)) throw new Error(`${path}: ${arg} is incomplete`);
+      const before = flag.isList === true ? given.get(name) : undefined;
+      given.set(name, before === undefined ? value : `${before},${value ?? ''}`);
+    }
+    for (const [name, value] of given) {
       // What the kubelet puts in is not known here.
-      if (value?.includes('$(') !== true) flag.read(value ?? true);
+      if (value?.includes('$(') !== true) flags.get(name)?.read(value ?? true);
     }
   }
 }
@@ -402,10 +503,12 @@ function values(): readonly Value[] {
   const routerDeployment: unknown = parse(read('components/router/deployment.yaml'));
   const [routerContainer] = listAt(routerDeployment, 'spec', 'template', 'spec', 'containers');
   const [repository = '', tag = ''] = textAt(container, 'image').split(':');
-  const resourcesOf = (component: string): object => {
-    const daemonSet: unknown = parse(read(`components/${component}/daemon-set.yaml`));
-    const [agent] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
-    return recordAt(agent, 'resources');
+  const agentDaemonSet: unknown = parse(read('components/agent/daemon-set.yaml'));
+  const [agent] = listAt(agentDaemonSet, 'spec', 'template', 'spec', 'containers');
+  /** A feature of the agent; `resources` had each while it was a process of its own. */
+  const feature = (properties: Readonly<Record<string, object>>): object => {
+    const schema = members({ enabled: boolean, ...properties, extraArgs: moreFlags });
+    return { ...schema, properties: { ...recordAt(schema, 'properties'), resources: { type: 'object' } } };
   };
   return [
     {
@@ -503,25 +606,29 @@ function values(): readonly Value[] {
     },
     { name: 'fullnameOverride', value: '', comment: '', schema: { type: 'string' } },
     {
+      name: 'agent',
+      value: { extraArgs: [], resources: recordAt(agent, 'resources') },
+      comment:
+        'The agent, one process on every node for node, announce and policy, where one of these is enabled. The namespace\n' +
+        '# must admit privileged Pods.',
+      schema: members({ extraArgs: moreFlags, resources: { type: 'object' } }),
+    },
+    {
       name: 'node',
       value: {
         enabled: false,
         apiServer: { host: '', port: 6443 },
         extraArgs: [],
-        resources: resourcesOf('node'),
       },
       comment:
-        'The node agent, for clusters without kube-proxy (docs/replacing-kube-proxy.md). apiServer: the address by which\n' +
+        'Forwarding of Services, for clusters without kube-proxy (docs/replacing-kube-proxy.md). apiServer: the address by which\n' +
         '# nodes reach the API server without a Service.',
       schema: {
-        ...members({
-          enabled: boolean,
+        ...feature({
           apiServer: members({
             host: { type: 'string' },
             port: { type: 'integer', minimum: 1, maximum: 65535 },
           }),
-          extraArgs: moreFlags,
-          resources: { type: 'object' },
         }),
         if: { properties: { enabled: { const: true } } },
         then: { properties: { apiServer: { properties: { host: { minLength: 1 } } } } },
@@ -529,29 +636,22 @@ function values(): readonly Value[] {
     },
     {
       name: 'announce',
-      value: { enabled: false, egress: false, extraArgs: [], resources: resourcesOf('announce') },
+      value: { enabled: false, egress: false, extraArgs: [] },
       comment:
-        'The agent that announces the addresses of load balancers from every node by ARP, NDP and BGP\n' +
-        '# (docs/announcing.md). The namespace must admit privileged Pods. egress: EgressIPs and EgressQoSes too, whose\n' +
+        'The addresses of load balancers, announced from every node by ARP, NDP and BGP\n' +
+        '# (docs/announcing.md). egress: EgressIPs and EgressQoSes too, whose\n' +
         '# definitions must be there (docs/kinds/egress-ip.md).',
       schema: {
-        ...members({
-          enabled: boolean,
-          egress: boolean,
-          extraArgs: moreFlags,
-          resources: { type: 'object' },
-        }),
+        ...feature({ egress: boolean }),
         if: { properties: { egress: { const: true } } },
         then: { properties: { enabled: { const: true } } },
       },
     },
     {
       name: 'policy',
-      value: { enabled: false, extraArgs: [], resources: resourcesOf('policy') },
-      comment:
-        'The agent that enforces NetworkPolicies on every node, for clusters where nothing does (docs/policies.md).\n' +
-        '# The namespace must admit privileged Pods.',
-      schema: members({ enabled: boolean, extraArgs: moreFlags, resources: { type: 'object' } }),
+      value: { enabled: false, extraArgs: [] },
+      comment: 'NetworkPolicies on every node, for clusters where nothing enforces them (docs/policies.md).',
+      schema: feature({}),
     },
     {
       name: 'router',

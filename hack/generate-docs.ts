@@ -25,7 +25,9 @@ something to report, and with 2 if they failed. \`up\` with a program exits with
 
 /** The text of docs/configuration.md. */
 export function configurationReference(): Promise<string> {
-  const sections = program().commands.flatMap((command) => sectionsOf(command, 'servicenet'));
+  // A hidden command has no description.
+  const shown = program().commands.filter((command) => command.description() !== '');
+  const sections = shown.flatMap((command) => sectionsOf(command, 'servicenet'));
   const printing = { parser: 'markdown', printWidth: 110, singleQuote: true } as const;
   return format([introduction, ...sections].join('\n'), printing);
 }

@@ -13,7 +13,12 @@ export const entries = {
   networkProcess: entry('commands/local-cluster/network-process'),
   builtInPrograms: entry('commands/local-cluster/built-in-programs'),
   agnhost: entry('guests/agnhost/main'),
+  pageProcess: entry('page/process'),
 };
+
+/** The files of the page for browsers; undefined in the source tree, where they are built for the first viewer. */
+export const pageFolder =
+  extname(import.meta.filename) === '.ts' ? undefined : join(import.meta.dirname, 'page', 'static');
 
 function entry(path: string): string {
   return join(import.meta.dirname, `${path}${extname(import.meta.filename)}`);

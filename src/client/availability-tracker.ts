@@ -66,6 +66,9 @@ export function connectionAdvice(error: unknown): string | undefined {
   return advices.get(error.code) ?? broken;
 }
 
+/** Milliseconds that a busy server may take. Renewals of Leases give up sooner, requests without a time of their own later. */
+const patienceMs = 5000;
+
 /**
  * A transport that notices when the API server cannot be reached or refuses the credentials (401), and when it answers
  * again. It logs a line for each reason with what to do, and one a minute while it lasts. Callers still get the error,
@@ -79,6 +82,8 @@ export class AvailabilityTracker implements Transport {
   readonly #throttle: LogThrottle;
   /** Start of the outage in monotonic milliseconds; undefined while the server answers. */
   #since: number | undefined;
+  /** Since when requests have had no answer in time; they may be shorter than {@link patienceMs}. */
+  #silentSince: number | undefined;
   #problem: string | undefined;
   readonly #changed: ((problem: string | undefined) => void) | undefined;
 
@@ -98,35 +103,39 @@ export class AvailabilityTracker implements Transport {
   }
 
   request(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse> {
-    return this.#note(this.#transport.request(method, path, options));
+    return this.#note(this.#transport.request(method, path, options), options.timeoutMs);
   }
 
   stream(path: string, options: StreamOptions = {}): Promise<ApiStream> {
-    return this.#note(this.#transport.stream(path, options));
+    return this.#note(this.#transport.stream(path, options), options.timeoutMs);
   }
 
   close(): Promise<void> {
     return this.#transport.close();
   }
 
-  async #note<R>(answer: Promise<R>): Promise<R> {
+  async #note<R>(answer: Promise<R>, timeoutMs = patienceMs): Promise<R> {
     try {
       const result = await answer;
       this.#answered();
       return result;
     } catch (error) {
       const advice = connectionAdvice(error);
-      if (advice !== undefined) this.#failed(error, advice);
+      if (advice !== undefined) this.#failed(error, advice, timeoutMs);
       else if (error instanceof StatusError) this.#answered();
       throw error;
     }
   }
 
-  #failed(error: unknown, advice: string): void {
+  #failed(error: unknown, advice: string, timeoutMs: number): void {
+    const now = this.#clock.monotonic();
+    if (error instanceof ConnectionError && error.code === 'TIMEOUT') {
+      this.#silentSince ??= now - timeoutMs;
+      if (now - this.#silentSince < patienceMs) return;
+    }
     this.#set(advice);
     const reason = errorWord(error);
     if (!this.#throttle.isDue(reason)) return;
-    const now = this.#clock.monotonic();
     this.#since ??= now;
     const seconds = Math.round((now - this.#since) / 1000);
     const detail = errorMessage(error);
@@ -134,6 +143,7 @@ export class AvailabilityTracker implements Transport {
   }
 
   #answered(): void {
+    this.#silentSince = undefined;
     this.#set(undefined);
     if (this.#since === undefined) return;
     const seconds = Math.round((this.#clock.monotonic() - this.#since) / 1000);

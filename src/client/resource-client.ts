@@ -279,10 +279,11 @@ function writeQuery({ fieldManager, dryRun }: WriteOptions): QueryParameters {
 export async function listIfServed<T extends KubeObject>(
   transport: Transport,
   resource: ResourceType<T>,
+  options: ListRequestOptions = {},
 ): Promise<T[] | undefined> {
   const all: T[] = [];
   try {
-    for await (const page of new ResourceClient(transport, resource).pages()) pushAll(all, page.items);
+    for await (const page of new ResourceClient(transport, resource).pages(options)) pushAll(all, page.items);
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;

@@ -46,6 +46,7 @@ import type {
 import type { HorizontalPodAutoscaler } from '../objects/types/autoscaling.generated.ts';
 import type { CronJob, Job } from '../objects/types/batch.generated.ts';
 import type { PodDisruptionBudget } from '../objects/types/policy.generated.ts';
+import type { StorageClass } from '../objects/types/storage.generated.ts';
 
 /** A resource of the API and the type of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {
@@ -321,3 +322,7 @@ export const persistentVolumes = core<PersistentVolume>(
   ['spec', 'status'],
   { namespaced: false },
 );
+
+export const storageClasses = inGroup('storage.k8s.io')<StorageClass>('StorageClass', 'storageclasses', [], {
+  namespaced: false,
+});

@@ -1,5 +1,8 @@
-import { parseAllDocuments } from 'yaml';
+import { parseAllDocuments, stringify } from 'yaml';
+import { isRecord } from '../objects/json.ts';
+import type { KubeObject } from '../objects/meta.ts';
 import { kubernetesYaml } from '../objects/yaml.ts';
+import { isKubeObject } from './resources.ts';
 
 /**
  * The values of all documents of a file, as kubectl reads it; that of an empty document is null.
@@ -15,4 +18,26 @@ export function readYaml(text: string): unknown[] {
     values.push(document.toJS({ maxAliasCount: 100 }));
   }
   return values;
+}
+
+/**
+ * The objects of all documents, those of Lists among them. Empty documents are none.
+ *
+ * @throws {Error} where {@link readYaml} does, and for what is no object.
+ */
+export function objectsInYaml(text: string): KubeObject[] {
+  return readYaml(text).flatMap((value) => {
+    if (value === null || value === undefined) return [];
+    const items: unknown[] =
+      isRecord(value) && value['kind'] === 'List' && Array.isArray(value['items']) ? value['items'] : [value];
+    return items.map((item) => {
+      if (!isKubeObject(item)) throw new Error('a document is not a Kubernetes object');
+      return item;
+    });
+  });
+}
+
+/** A value as kubectl prints it with `-o yaml`, for people to read. */
+export function yamlText(value: unknown): string {
+  return stringify(value, { lineWidth: 0, indentSeq: false });
 }

@@ -2,8 +2,7 @@ import type { ClientRequestArgs } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { once } from 'node:events';
+import type { TLSSocket } from 'node:tls';
 import type { Clock, Random } from '../client/clock.ts';
 import type { Host } from '../host/host.ts';
 import { Agent } from '../host/node-http.ts';
@@ -12,6 +11,8 @@ import type { HttpRule } from '../network/http/rules.ts';
 import { joinKey, type ObjectKey } from '../objects/meta.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
+import { handshake } from '../tls/handshake.ts';
+import { PeerTrust } from '../tls/peer-trust.ts';
 import {
   type AnswerHandler,
   type BackendExchange,
@@ -31,7 +32,7 @@ export interface ForwardTarget {
    * `<Service>.<namespace>.svc`.
    */
   readonly serverName: string;
-  /** PEM of the authorities that may sign its certificate; undefined: those of Node.js. */
+  /** PEM of whom it is trusted by, as Go trusts; undefined: the authorities of Node.js. */
   readonly ca: string | undefined;
 }
 
@@ -141,10 +142,10 @@ export class BackendConnections {
   /**
    * Opens a connection, re-encrypted if the target requires it.
    *
-   * @throws {Error} of the system, TLS, or the timeout.
+   * @throws {Error} of the system, TLS, trust, or the timeout.
    */
   async connect(target: ForwardTarget): Promise<Socket | TLSSocket> {
-    const { host, connectTimeoutMs } = this.#options;
+    const { host, clock, connectTimeoutMs } = this.#options;
     const { address, port, protocol, serverName, ca } = target;
     const signal = AbortSignal.timeout(connectTimeoutMs);
     const socket = await host.connect(address, port, { signal });
@@ -152,19 +153,14 @@ export class BackendConnections {
     // Whoever uses it sees its end; its error has a listener from now on to its last moment.
     socket.on('error', () => socket.destroy());
     if (protocol !== 'https') return socket;
-    const secure = connectTls({
-      ...{ socket, servername: serverName, ALPNProtocols: ['http/1.1'] },
-      // The router of OpenShift checks the name only where the authority is a common one.
-      ...(ca === undefined ? {} : { ca, checkServerIdentity: () => undefined }),
-    });
-    secure.on('error', () => secure.destroy());
-    try {
-      await once(secure, 'secureConnect', { signal });
-    } catch (error) {
-      secure.destroy();
-      throw signal.aborted ? signal.reason : error;
-    }
-    return secure;
+    const trust = new PeerTrust(ca);
+    const options = { socket, servername: serverName, ALPNProtocols: ['http/1.1'], ...trust.options };
+    const secure = await handshake(options, signal);
+    // The router of OpenShift checks the name only where the authority is a common one.
+    const fault = trust.fault(secure, ca === undefined ? serverName : undefined, clock.now());
+    if (fault === undefined) return secure;
+    secure.destroy();
+    throw fault;
   }
 
   /** Cuts all connections. */

@@ -6,6 +6,7 @@ import type { ObjectKey } from '../objects/meta.ts';
 import { errorMessage } from '../objects/status.ts';
 import type { RouteRefusal } from '../network/http/route-claims.ts';
 import type { Route } from '../objects/types/route.generated.ts';
+import { readBundle } from '../tls/x509.ts';
 
 /** A certificate with its key, both PEM. */
 export interface KeyPair {
@@ -165,6 +166,8 @@ function messageOf(route: Pick<Route, 'spec'>): string | undefined {
     const problem = pem === '' ? undefined : bundleProblem(pem);
     if (problem !== undefined) return `${field}: ${problem}`;
   }
+  const distrust = destinationCACertificate === '' ? undefined : readBundle(destinationCACertificate).fault;
+  if (distrust !== undefined) return `destinationCACertificate: ${distrust}`;
   const pair = inlinePair(route);
   return pair === undefined ? undefined : keyPairProblem(pair);
 }

@@ -21,6 +21,7 @@ import {
   tlsProblem,
 } from './certificates.ts';
 import type { ServiceReader } from './backends.ts';
+import { serviceNameLabel } from '../objects/endpoints.ts';
 
 export interface RouterViewOptions {
   readonly informers: Informers;
@@ -41,7 +42,6 @@ export interface CertificateProblem {
 }
 
 const byService = 'service';
-const serviceName = 'kubernetes.io/service-name';
 
 /** Follows the objects that requests are decided by, and keeps the table and the certificates. */
 export class RouterView implements ServiceReader {
@@ -74,7 +74,7 @@ export class RouterView implements ServiceReader {
     this.#services = informers.informer(services);
     this.#slices = informers.informer(endpointSlices);
     this.#slices.addIndex(byService, ({ metadata }) => [
-      joinKey(metadata.namespace ?? '', metadata.labels?.[serviceName] ?? ''),
+      joinKey(metadata.namespace ?? '', metadata.labels?.[serviceNameLabel] ?? ''),
     ]);
     this.ingresses = informers.informer(ingresses);
     this.routes = options.routes ? informers.informer(routes) : undefined;

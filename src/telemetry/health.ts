@@ -51,6 +51,8 @@ export class HealthServer {
       this.#server.once('error', reject);
       this.#server.listen(port, host === '' ? undefined : host, () => {
         this.#server.off('error', reject);
+        // Of a connection that could not be accepted: who asks comes again.
+        this.#server.on('error', () => undefined);
         resolve();
       });
     });

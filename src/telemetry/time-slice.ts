@@ -25,26 +25,35 @@ function endTurn(): void {
 }
 
 /**
- * Resolves in a later turn of the event loop, one caller in each: however many requests wait, others are read and answered
- * between two slices.
+ * Resolves in a later turn of the event loop, as many callers in each as its time allows: however many requests wait, others
+ * are read and answered between two slices.
  */
 async function nextTurn(): Promise<void> {
   const turn = Promise.withResolvers<undefined>();
   waiting.push(() => turn.resolve(undefined));
-  if (waiting.length === 1) scheduleTurn();
+  if (!isTurnScheduled) scheduleTurn();
   await turn.promise;
 }
 
+let isTurnScheduled = false;
+
 /** Behind a callback of I/O, the first immediate comes before timers and other I/O have had their turn. */
 function scheduleTurn(): void {
-  setImmediate(() =>
+  isTurnScheduled = true;
+  setImmediate(() => {
+    // What one has resolved goes on before the next one looks at the time.
+    waiting.forEach((_, n) => {
+      setImmediate(() => {
+        if (n === 0) turnBeganMs = performance.now();
+        if (n === 0 || !isTurnOver()) waiting.shift()?.();
+      });
+    });
     setImmediate(() => {
-      turnBeganMs = performance.now();
-      endTurn();
-      waiting.shift()?.();
+      turnBeganMs = undefined;
+      isTurnScheduled = false;
       if (waiting.length > 0) scheduleTurn();
-    }),
-  );
+    });
+  });
 }
 
 /** Before work that takes long and cannot be cut, as parsing a large body: waits where this turn has had its time. */

@@ -1,13 +1,15 @@
-import type { X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, type PeerCertificate, TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
+import { constraintFault } from './name-constraints.ts';
 import { certificateParts, type CertificateParts, readBundle } from './x509.ts';
 
 /**
  * Whom a TLS client trusts, by Go's rules (`crypto/x509/verify.go`), which every client of Kubernetes follows: each
- * certificate of a bundle is an anchor, be it a root, an intermediate one or the server's own. OpenSSL is asked first.
- * Where it sees no chain, as for certificates with equal or empty names, Go's rules are applied here.
+ * certificate of a bundle is an anchor, be it a root, an intermediate one or the server's own. They are applied here:
+ * OpenSSL sees no chain where names are equal or empty. It decides about the authorities of the system, and for
+ * connections whose user cannot ask.
  */
 
 /** A TLS peer that is not trusted. The message is Go's, the code one of Node.js or OpenSSL. */
@@ -22,6 +24,7 @@ export class UntrustedPeer extends Error {
 }
 
 const wrongName = 'ERR_TLS_CERT_ALTNAME_INVALID';
+const malformed = (): UntrustedPeer => new UntrustedPeer('ERR_TLS_CERT_MALFORMED', 'malformed certificate');
 
 /** The options of `tls.connect` that a {@link PeerTrust} sets. */
 export type TrustOptions = Pick<
@@ -51,7 +54,10 @@ export class PeerTrust {
     return {
       ...(this.#anchors && { ca: this.#anchors.map(String) }),
       allowPartialTrustChain: true,
-      checkServerIdentity: (host: string, { raw }: PeerCertificate) => hostFault(host, certificateParts(raw)),
+      checkServerIdentity: (host: string, { raw }: PeerCertificate) => {
+        const [leaf] = candidates([new X509Certificate(raw)]);
+        return leaf === undefined ? malformed() : hostFault(host, leaf.parts);
+      },
     };
   }
 
@@ -64,17 +70,22 @@ export class PeerTrust {
    * Why the peer of a connection is not trusted; undefined where it is. Connections must not resume sessions: a resumed
    * one does not show the whole chain.
    *
-   * @param host the name or the address that its certificate must be for.
+   * @param host the name or the address that its certificate must be for; undefined: for any.
    */
-  fault(socket: TLSSocket, host: string, nowMs: number): UntrustedPeer | undefined {
-    const leaf = socket.getPeerX509Certificate();
-    if (leaf === undefined)
+  fault(socket: TLSSocket, host: string | undefined, nowMs: number): UntrustedPeer | undefined {
+    const certificate = socket.getPeerX509Certificate();
+    if (certificate === undefined)
       return new UntrustedPeer('ERR_TLS_CERT_MISSING', 'the server has sent no certificate');
-    if (!socket.authorized) {
-      const why = chainFault(chainOf(leaf), this.#anchors ?? [], nowMs);
-      if (why !== undefined) return new UntrustedPeer(String(socket.authorizationError), why);
+    const [leaf] = candidates([certificate]);
+    if (leaf === undefined) return malformed();
+    // OpenSSL passes over some constraints of names, and knows the authorities of the system.
+    if (this.#anchors !== undefined || !socket.authorized) {
+      const sent = candidates(chainOf(certificate).slice(1));
+      const why = chainFault(leaf, sent, candidates(this.#anchors ?? []), nowMs);
+      const code = socket.authorized ? 'CERT_UNTRUSTED' : String(socket.authorizationError);
+      if (why !== undefined) return new UntrustedPeer(code, why);
     }
-    return hostFault(host, certificateParts(leaf.raw));
+    return host === undefined ? undefined : hostFault(host, leaf.parts);
   }
 
   /**
@@ -133,26 +144,26 @@ const unknownAuthority = 'certificate signed by unknown authority';
 
 /**
  * Why no chain leads from a server's certificate to an anchor; undefined where one does (`Certificate.Verify`).
- * Constraints of names are not understood here: a chain with some is refused.
  *
- * @param sent the server's certificate and the others that it has sent.
+ * @param leaf the server's certificate.
+ * @param intermediates the others that it has sent.
  */
 function chainFault(
-  sent: readonly X509Certificate[],
-  anchors: readonly X509Certificate[],
+  leaf: Candidate,
+  intermediates: readonly Candidate[],
+  roots: readonly Candidate[],
   nowMs: number,
 ): string | undefined {
-  const [leaf, ...intermediates] = sent.map(candidate);
-  if (leaf === undefined) return unknownAuthority;
-  const roots = anchors.map(candidate);
   let checks = 0;
   let hint: string | undefined;
-  const isAnchor = ({ certificate }: Candidate) => anchors.some(({ raw }) => raw.equals(certificate.raw));
 
   const complete = (chain: readonly Candidate[]): boolean => {
-    const fits = chain.every(({ parts }) => mayServe(parts));
-    if (!fits) hint ??= 'certificate specifies an incompatible key usage';
-    return fits;
+    const parts = chain.map((one) => one.parts);
+    const why = parts.every(mayServe)
+      ? constraintFault(parts)
+      : 'certificate specifies an incompatible key usage';
+    hint ??= why;
+    return why === undefined;
   };
   const extend = (chain: readonly Candidate[], child: Candidate): boolean => {
     for (const parent of [...roots, ...intermediates]) {
@@ -174,12 +185,20 @@ function chainFault(
 
   const own = validityFault(leaf, nowMs);
   if (own !== undefined) return own;
-  const trusted = isAnchor(leaf) ? complete([leaf]) : extend([leaf], leaf);
+  const isAnchor = roots.some(({ certificate: { raw } }) => raw.equals(leaf.certificate.raw));
+  const trusted = isAnchor ? complete([leaf]) : extend([leaf], leaf);
   return trusted ? undefined : (hint ?? unknownAuthority);
 }
 
-function candidate(certificate: X509Certificate): Candidate {
-  return { certificate, parts: certificateParts(certificate.raw) };
+/** Of those that Go can read. */
+function candidates(certificates: readonly X509Certificate[]): Candidate[] {
+  return certificates.flatMap((certificate) => {
+    try {
+      return [{ certificate, parts: certificateParts(certificate.raw) }];
+    } catch {
+      return [];
+    }
+  });
 }
 
 function hasSigned(parent: Candidate, child: Candidate): boolean {
@@ -193,7 +212,7 @@ function hasSigned(parent: Candidate, child: Candidate): boolean {
 
 /** Also of what the parts of a certificate say that must be understood. */
 function validityFault({ certificate, parts }: Candidate, nowMs: number): string | undefined {
-  if (parts.otherCritical.length > 0 || parts.hasNameConstraints) return 'unhandled critical extension';
+  if (parts.otherCritical.length > 0) return 'unhandled critical extension';
   const { validFromDate: from, validToDate: to } = certificate;
   const expired = 'certificate has expired or is not yet valid: current time';
   const now = new Date(nowMs);
@@ -257,7 +276,6 @@ function hostFault(host: string, { names, commonName }: CertificateParts): Untru
 }
 
 function addressText(bytes: Buffer): string {
-  if (bytes.length !== 4 && bytes.length !== 16) return '?';
   return ipaddr.process(ipaddr.fromByteArray([...bytes]).toString()).toNormalizedString();
 }
 

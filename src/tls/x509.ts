@@ -68,9 +68,11 @@ const integerTag = 0x02;
 /** `[0]` and `[3]`, explicit: the version and the extensions of a certificate. */
 const versionTag = 0xa0;
 const extensionsTag = 0xa3;
-/** `[2]` and `[7]`, implicit, of a GeneralName. */
-const dnsNameTag = 0x82;
-const ipAddressTag = 0x87;
+/** `[0]` and `[1]` of NameConstraints. */
+const permittedTag = 0xa0;
+const excludedTag = 0xa1;
+/** Implicit tags of a GeneralName. */
+const nameTags = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 } as const;
 
 /** Digests of the signature algorithms that Go takes from others, by OID; null for Ed25519, which has its own. */
 export const signatureDigests: ReadonlyMap<string, string | null> = new Map([
@@ -132,13 +134,30 @@ export function readBundle(pem: string): CertificateBundle {
       continue;
     }
     try {
-      certificates.push(new X509Certificate(bytes));
+      const certificate = new X509Certificate(bytes);
+      certificateParts(certificate.raw);
+      certificates.push(certificate);
     } catch {
       fault = 'failed to parse certificate: x509: malformed certificate';
     }
   }
   if (certificates.length > 0) return { certificates, fault: undefined };
   return { certificates, fault: `unable to load root certificates: ${fault}` };
+}
+
+/** Names of the kinds that Go understands (GeneralName, RFC 5280, 4.2.1.6). */
+export interface GeneralNames {
+  readonly dns: readonly string[];
+  /** Of 4 or 16 octets; as a constraint an address and its mask. */
+  readonly ip: readonly Buffer[];
+  readonly email: readonly string[];
+  readonly uri: readonly string[];
+}
+
+/** The names that certificates below may and must not have (RFC 5280, 4.2.1.10). */
+export interface NameConstraints {
+  readonly permitted: GeneralNames;
+  readonly excluded: GeneralNames;
 }
 
 /** The parts of a certificate that Node.js does not tell, or not in the form of the wire. */
@@ -152,7 +171,7 @@ export interface CertificateParts {
   /** The last common name of the subject. */
   readonly commonName: string;
   /** Undefined without the extension. */
-  readonly names: { readonly dns: readonly string[]; readonly ip: readonly Buffer[] } | undefined;
+  readonly names: GeneralNames | undefined;
   /** Undefined without the extension. */
   readonly basicConstraints: { readonly isCA: boolean; readonly maxPathLength: number } | undefined;
   /** False where a keyUsage does not say keyCertSign. */
@@ -161,7 +180,8 @@ export interface CertificateParts {
   readonly extendedKeyUsage: readonly string[] | undefined;
   /** Object identifiers of other extensions that must be understood. */
   readonly otherCritical: readonly string[];
-  readonly hasNameConstraints: boolean;
+  /** Undefined without the extension. */
+  readonly nameConstraints: NameConstraints | undefined;
 }
 
 const commonNameOid = '2.5.4.3';
@@ -185,31 +205,38 @@ export function certificateParts(der: Buffer): CertificateParts {
     const critical = second?.tag === booleanTag && second.content[0] !== 0;
     if (oid !== undefined) extensions.set(oidText(oid), { critical, value: content(third ?? second) });
   }
-  const take = (oid: string): DerValue | undefined => {
+  const unhandled: string[] = [];
+  const take = (oid: string, isUnderstood?: (value: DerValue) => boolean): DerValue | undefined => {
     const found = extensions.get(oid);
     extensions.delete(oid);
-    return found === undefined ? undefined : derValues(found.value)[0];
+    if (found === undefined) return undefined;
+    const [value = empty] = derValues(found.value);
+    if (found.critical && isUnderstood?.(value) === false) unhandled.push(oid);
+    return value;
   };
-  const alternative = take('2.5.29.17');
+  const alternative = take('2.5.29.17', ({ content: list }) => derValues(list).some(isKnownName));
   const constraints = take('2.5.29.19');
   const keyUsage = take('2.5.29.15');
   const extended = take('2.5.29.37');
-  const hasNameConstraints = take('2.5.29.30') !== undefined;
+  const constrained = take('2.5.29.30', (value) =>
+    derValues(value.content).every((trees) => basesOf(trees).every(isKnownName)),
+  );
   return {
     version,
     issuer: content(issuer, 'whole').toString('base64'),
     subject: content(subject, 'whole').toString('base64'),
     digest: signatureDigests.get(oidText(derValues(content(algorithm))[0] ?? empty)),
     commonName: attributesOf(content(subject), commonNameOid).at(-1) ?? '',
-    names: alternative && alternativeNames(alternative),
+    names: alternative && generalNames(derValues(alternative.content), isAddress),
     basicConstraints: constraints && basicConstraints(constraints),
     // keyCertSign is bit 5 (RFC 5280, 4.2.1.3); the first octet counts unused bits.
     maySign: keyUsage === undefined || ((keyUsage.content[1] ?? 0) & 0x04) !== 0,
     extendedKeyUsage: extended && derValues(extended.content).map(oidText),
-    otherCritical: [...extensions].flatMap(([oid, { critical }]) =>
-      critical && !understood.has(oid) ? [oid] : [],
-    ),
-    hasNameConstraints,
+    otherCritical: [
+      ...unhandled,
+      ...[...extensions].flatMap(([oid, { critical }]) => (critical && !understood.has(oid) ? [oid] : [])),
+    ],
+    nameConstraints: constrained && nameConstraints(constrained),
   };
 }
 
@@ -220,12 +247,42 @@ function content(value: DerValue | undefined, which: 'content' | 'whole' = 'cont
   return value[which];
 }
 
-function alternativeNames({ content: list }: DerValue): { dns: string[]; ip: Buffer[] } {
-  const names = derValues(list);
-  return {
-    dns: names.flatMap(({ tag, content: name }) => (tag === dnsNameTag ? [name.toString('latin1')] : [])),
-    ip: names.flatMap(({ tag, content: address }) => (tag === ipAddressTag ? [address] : [])),
-  };
+/** @param isValid whether the octets of an address are such ones. @throws {Error} for an address that is none. */
+function generalNames(values: readonly DerValue[], isValid: (address: Buffer) => boolean): GeneralNames {
+  const of = (kind: keyof GeneralNames): Buffer[] =>
+    values.flatMap(({ tag, content: name }) => (tag === nameTags[kind] ? [name] : []));
+  const text = (kind: keyof GeneralNames): string[] => of(kind).map((name) => name.toString('latin1'));
+  const ip = of('ip');
+  if (!ip.every(isValid)) throw new Error('malformed IP address');
+  return { dns: text('dns'), email: text('email'), uri: text('uri'), ip };
+}
+
+function isKnownName({ tag }: DerValue): boolean {
+  return Object.values<number>(nameTags).includes(tag);
+}
+
+function isAddress({ length }: Buffer): boolean {
+  return length === 4 || length === 16;
+}
+
+/** An address and a mask, whose ones come first. */
+function isRange(bytes: Buffer): boolean {
+  const mask = [...bytes.subarray(bytes.length / 2)].map((octet) => octet.toString(2).padStart(8, '0'));
+  return (bytes.length === 8 || bytes.length === 32) && /^1*0*$/.test(mask.join(''));
+}
+
+/** The names of GeneralSubtrees; what else a tree says is not for TLS. */
+function basesOf({ content: trees }: DerValue): DerValue[] {
+  return derValues(trees).map((tree) => derValues(tree.content)[0] ?? empty);
+}
+
+/** @throws {Error} for none. */
+function nameConstraints({ content: parts }: DerValue): NameConstraints {
+  const all = derValues(parts);
+  const of = (wanted: number): DerValue[] => all.filter(({ tag }) => tag === wanted).flatMap(basesOf);
+  const [permitted, excluded] = [of(permittedTag), of(excludedTag)];
+  if (permitted.length + excluded.length === 0) throw new Error('empty name constraints extension');
+  return { permitted: generalNames(permitted, isRange), excluded: generalNames(excluded, isRange) };
 }
 
 function basicConstraints({ content: parts }: DerValue): { isCA: boolean; maxPathLength: number } {

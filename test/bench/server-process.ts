@@ -17,12 +17,14 @@ export class ServerProcess {
   readonly target: Target;
   /** Milliseconds from spawn to the line that says that it is ready. */
   readonly startMs: number;
+  readonly kubeconfig: string;
   readonly #child: ChildProcess;
   readonly #folder: string;
 
   private constructor(child: ChildProcess, folder: string, target: Target, startMs: number) {
     this.#child = child;
     this.#folder = folder;
+    this.kubeconfig = join(folder, 'kubeconfig');
     this.target = target;
     this.startMs = startMs;
   }

@@ -470,11 +470,13 @@ describe('a webhook behind a Service', () => {
   });
 
   test.skipIf(host === undefined)('is asked at an endpoint of the Service', async () => {
-    // The webhook of this test listens on a loopback address, which no Endpoints may have: only the path is looked at.
+    // The webhook of this test listens on a loopback address, which no slice may have: only the path is looked at.
     await send('POST', services, { metadata: { name: 'hook' }, spec: { ports: [{ port: 8443 }] } });
-    await send('POST', '/api/v1/namespaces/default/endpoints', {
-      metadata: { name: 'hook' },
-      subsets: [{ addresses: [{ ip: host }], ports: [{ port: webhooks.port }] }],
+    await send('POST', '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices', {
+      metadata: { name: 'hook-1', labels: { 'kubernetes.io/service-name': 'hook' } },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: [host] }],
+      ports: [{ port: webhooks.port }],
     });
     await configure('validating', [webhook('/service', { clientConfig: clientConfig() })]);
     expect((await create()).body['message']).toContain(
@@ -482,6 +484,16 @@ describe('a webhook behind a Service', () => {
     );
     await send('DELETE', `${services}/hook`);
   });
+});
+
+test('a webhook for everything is not asked about reviews', async () => {
+  const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
+  webhooks.at('/deny', () => ({ response: { allowed: false } }));
+  await configure('validating', [webhook('/deny', { rules })]);
+  expect((await create()).status).toBe(400);
+  const spec = { resourceAttributes: { verb: 'get', resource: 'pods' } };
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+  expect((await send('POST', path, { spec })).status).toBe(201);
 });
 
 describe('subresources', () => {

@@ -129,10 +129,12 @@ describe('a Pod with further networks', () => {
     await expect
       .poll(async () => (await eventsOf(namespace, 'web', 'NoNetworkFound')).join(), patience)
       .toContain(said);
-    const [failure = ''] = await eventsOf(namespace, 'web', 'FailedCreatePodSandBox');
-    expect(failure).toMatch(
-      /^Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network/,
-    );
+    const failureOf = async (): Promise<string> =>
+      (await eventsOf(namespace, 'web', 'FailedCreatePodSandBox')).at(0) ?? '';
+    await expect
+      .poll(failureOf, patience)
+      .toMatch(/^Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network/);
+    const failure = await failureOf();
     expect(failure).toContain(said);
     const { body } = await call(server.client, 'GET', path);
     expect(textAt(body, 'status', 'phase')).toBe('Pending');

@@ -126,7 +126,7 @@ describe('the Helm chart', () => {
     const templates = objects
       .filter(({ kind }) => kinds.includes(kind ?? ''))
       .map((each) => at(each, 'spec', 'template'));
-    expect(templates).toHaveLength(5);
+    expect(templates).toHaveLength(3);
     for (const template of templates) {
       expect(at(template, 'metadata')).toMatchObject({
         labels: { team: 'net', 'app.kubernetes.io/name': expect.any(String) as string },
@@ -223,14 +223,18 @@ describe('the Helm chart', () => {
     ['endpoints', { controllers: { endpoints: true } }],
     ['egress-router', { controllers: { egressRouter: true } }],
     ['attachments', { controllers: { attachments: true } }],
-    ['announce', enabled('announce')],
-    [['announce', 'egress'], { announce: { enabled: true, egress: true } }],
-    ['policy', enabled('policy')],
+    [['agent', 'announce'], enabled('announce')],
+    [['agent', 'announce', 'egress'], { announce: { enabled: true, egress: true } }],
+    [['agent', 'policy'], enabled('policy')],
+    [
+      ['agent', 'announce', 'egress', 'policy'],
+      { announce: { enabled: true, egress: true }, ...enabled('policy') },
+    ],
     ['router', enabled('router')],
     ['monitoring', enabled('serviceMonitor')],
   ])('has the objects of the component %s, switched on by %j', (name, values) => {
     const component = kustomizeWith(name).filter(({ kind }) => kind !== 'Namespace');
-    expect(byName(render(values))).toEqual(byName(component.map(withWholeLists)));
+    expect(byName(render(values).map(withWholeLists))).toEqual(byName(component.map(withWholeLists)));
   });
 
   test('adds the controllers of several components to one flag', () => {
@@ -240,19 +244,22 @@ describe('the Helm chart', () => {
     );
   });
 
-  test('has the node agent of the component, and the address by which it reaches the API server', () => {
-    const component = kustomizeWith('node').filter(({ kind }) => kind !== 'Namespace');
+  test('has one agent for all features, and the address by which it reaches the API server', () => {
+    const component = kustomizeWith(['agent', 'node', 'announce', 'egress', 'policy']).filter(
+      ({ kind }) => kind !== 'Namespace',
+    );
     const node = { enabled: true, apiServer: { host: '192.168.1.10', port: 6443 }, extraArgs: [] };
-    const agent = component.find(({ kind }) => kind === 'DaemonSet');
-    const [container] = listAt(agent, 'spec', 'template', 'spec', 'containers');
-    const objects = render({ node: { ...node, resources: at(container, 'resources') } });
+    const others = { announce: { enabled: true, egress: true }, ...enabled('policy') };
+    const objects = render({ node, ...others });
     const configMap = objects.find(({ kind }) => kind === 'ConfigMap');
     expect(configMap).toMatchObject({
       metadata: { name: 'servicenet-node', namespace },
       data: { KUBERNETES_SERVICE_HOST: '192.168.1.10', KUBERNETES_SERVICE_PORT: '6443' },
     });
-    expect(byName(objects.filter((object) => object !== configMap))).toEqual(byName(component));
-    const more = render({ node: { ...node, extraArgs: ['--masquerade-all'], resources: {} } });
+    expect(byName(objects.filter((object) => object !== configMap).map(withWholeLists))).toEqual(
+      byName(component.map(withWholeLists)),
+    );
+    const more = render({ node: { ...node, extraArgs: ['--masquerade-all'] } });
     const daemonSet = more.find(({ kind }) => kind === 'DaemonSet');
     const [changed] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
     expect(listAt(changed, 'args').at(-1)).toBe('--masquerade-all');
@@ -261,13 +268,19 @@ describe('the Helm chart', () => {
   });
 
   test.each([
+    ['node', '--masquerade-all'],
     ['announce', '--on-api-loss=withdraw'],
     ['policy', '--beside-other-engines'],
-  ])('gives the agent of %s more flags', (name, flag) => {
+  ])('gives the agent with %s more flags', (name, flag) => {
     const objects = render({ [name]: { enabled: true, extraArgs: [flag] } });
     const daemonSet = objects.find(({ kind }) => kind === 'DaemonSet');
     const [agent] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
     expect(listAt(agent, 'args').at(-1)).toBe(flag);
+  });
+
+  test.each(['node', 'announce', 'policy'])('refuses the resources of %s with the new name', (name) => {
+    const changed = { enabled: true, resources: { limits: { memory: '1Gi' } } };
+    expect(() => render({ ...enabled('policy'), [name]: changed })).toThrow('set agent.resources');
   });
 
   test('has a router with names of the release and a class that can be the default one', () => {

@@ -68,15 +68,31 @@ test('a taken name beside a generateName has the error of a generated one', asyn
   });
 });
 
-test('an object that a PUT creates keeps its deletionTimestamp, and goes with the next write', async () => {
-  const deletionTimestamp = '2001-01-01T00:00:00Z';
-  const posted = await create({ name: 'going', deletionTimestamp });
-  expect(at(posted.body, 'metadata', 'deletionTimestamp')).toBeUndefined();
-  const { status, body } = await put({ name: 'going', deletionTimestamp });
-  expect([status, at(body, 'metadata', 'deletionTimestamp')]).toEqual([201, deletionTimestamp]);
-  await put({ name: 'going', labels: { a: 'b' } });
-  expect((await call(server.client, 'GET', `${services}/going`)).status).toBe(404);
-});
+test.each([
+  ['POST', 'application/json'],
+  ['PUT', 'application/json'],
+  ['PATCH', 'application/apply-patch+yaml'],
+])(
+  'an object that a %s creates brings nothing along of what the server sets',
+  async (method, contentType) => {
+    const name = `brings-${method.toLowerCase()}`;
+    const metadata = {
+      name,
+      creationTimestamp: '2001-01-01T00:00:00Z',
+      deletionTimestamp: '2001-01-01T00:00:00Z',
+      deletionGracePeriodSeconds: 5,
+      selfLink: '/x',
+    };
+    const body = { apiVersion: 'v1', kind: 'Service', metadata, spec: { clusterIP: 'None' } };
+    const path = method === 'POST' ? services : `${services}/${name}`;
+    const query = { fieldManager: 'm' };
+    const made = await call(server.client, method, path, { body, contentType, query });
+    expect(made.status).toBe(201);
+    expect(at(made.body, 'metadata', 'creationTimestamp')).not.toBe(metadata.creationTimestamp);
+    for (const field of ['deletionTimestamp', 'deletionGracePeriodSeconds', 'selfLink'])
+      expect(at(made.body, 'metadata', field)).toBeUndefined();
+  },
+);
 
 test.each(['PUT', 'PATCH'])(
   'a %s to the /status of a Service that there is not creates it without an address',

@@ -226,11 +226,15 @@ describe('a definition that is deleted', () => {
     expect(at(second.body, 'metadata', 'generation')).toBe(1);
   });
 
-  test('takes objects again when all have gone and another finalizer keeps it', async () => {
+  test('takes no objects either when all have gone and another finalizer keeps it', async () => {
     await send('PATCH', `${definitions}/boats.example.com`, { metadata: { finalizers: ['a.b/c'] } }, merge);
     await send('DELETE', `${definitions}/boats.example.com`);
     await expect.poll(terminating).toEqual(['False', 'InstanceDeletionCompleted']);
-    expect((await send('POST', boats, boat('late'))).status).toBe(201);
+    const late = await send('POST', boats, boat('late'));
+    expect([late.status, textAt(late.body, 'message')]).toEqual([
+      403,
+      'boats.example.com "late" is forbidden: create not allowed while custom resource definition is terminating',
+    ]);
   });
 
   test('gets the names that it asks for while it waits', async () => {

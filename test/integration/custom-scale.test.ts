@@ -113,7 +113,7 @@ describe('/scale of a custom resource', () => {
       ],
       [
         { metadata: { name: 'a' }, spec: { replicas: 'x' } },
-        'no kind is registered for the type v1.Scale in scheme "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"',
+        'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"',
       ],
     ];
     for (const [rest, message] of refusals) {

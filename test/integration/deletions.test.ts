@@ -100,3 +100,13 @@ test('a collection is deleted as it was at the version that is asked for', async
   expect(listAt(body, 'items').map((item) => textAt(item, 'metadata', 'name'))).toEqual(['a']);
   expect((await call(server.client, 'GET', `${configMaps}/b`)).status).toBe(200);
 });
+
+test("a Service goes without its Endpoints, which are their controller's", async () => {
+  const endpoints = '/api/v1/namespaces/default/endpoints';
+  const metadata = { name: 'left' };
+  await call(server.client, 'POST', services, { body: { metadata, spec: { ports: [{ port: 80 }] } } });
+  await call(server.client, 'POST', endpoints, { body: { metadata } });
+  await remove(`${services}/left`);
+  expect((await call(server.client, 'GET', `${services}/left`)).status).toBe(404);
+  expect((await call(server.client, 'GET', `${endpoints}/left`)).status).toBe(200);
+});

@@ -1,15 +1,22 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { at, isStringList, listAt } from '../../src/objects/json.ts';
+import { at, isStringList, listAt, textAt } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { selectRemote } from '../../src/commands/choices.ts';
+import { nodeConfig } from '../../src/flags/node.ts';
 import { startApiServer } from '../../src/testing/index.ts';
-import { applyStrictly, kustomize, kustomizeWith, nameOf } from '../support/manifests.ts';
+import { givenFlags } from '../support/command-line.ts';
+import { applyStrictly, kustomize, kustomizeText, kustomizeWith, nameOf } from '../support/manifests.ts';
 
 const overlay = 'overlays/homelab';
 
-/** homelab has `announce`; a ServiceMonitor's definition is the Prometheus Operator's. */
-const components = readdirSync('deploy/components').filter((name) => name !== 'announce');
+/** homelab has `agent` and `announce`; a ServiceMonitor's definition is the Prometheus Operator's. */
+const components = readdirSync('deploy/components').filter((name) => !['agent', 'announce'].includes(name));
+
+const agent = 'DaemonSet/servicenet-agent';
+
+/** The components that add to the agent. */
+const features = ['node', 'announce', 'egress', 'policy'];
 
 /** The arguments of a workload's first container. */
 function argumentsOf(objects: readonly KubeObject[], name: string): readonly string[] {
@@ -42,8 +49,12 @@ test('all components together run every controller and feature that one of them 
       ...['egress-ip-controller', 'egress-router-controller', 'network-attachment-controller'],
     ]),
   );
-  const features = listOf(argumentsOf(all, 'DaemonSet/servicenet-announcer'), '--features');
-  expect(features).toEqual(['announce', 'egress']);
+  expect(all.filter(({ kind }) => kind === 'DaemonSet').map(nameOf)).toEqual(['DaemonSet/servicenet-agent']);
+  expect(
+    listOf(argumentsOf(all, agent), '--features')
+      .filter((name) => name !== '')
+      .sort(),
+  ).toEqual(['announce', 'egress', 'policy', 'proxy']);
   const server = await startApiServer();
   try {
     await applyStrictly(server.client, kustomize('deploy/crds'));
@@ -57,7 +68,79 @@ test('all components together run every controller and feature that one of them 
 });
 
 test('egress without announce is refused', () => {
-  expect(() => kustomizeWith('egress')).toThrow('servicenet-announcer');
+  expect(() => kustomizeWith(['agent', 'egress'])).toThrow('servicenet-announcer');
+});
+
+test.each(features)('%s without the component agent is refused by the name of its DaemonSet', (name) => {
+  expect(() => kustomizeWith(name)).toThrow(/servicenet-(agent|announcer)/);
+});
+
+test.each([
+  ['node', 'policy'],
+  ['policy', 'node'],
+  ['announce', 'policy'],
+  ['node', 'announce'],
+  ['announce', 'egress', 'node'],
+])('the agent with %s and %s takes all their arguments', (...names) => {
+  const [, ...args] = argumentsOf(kustomizeWith(['agent', ...names]), agent);
+  const { features: found } = nodeConfig(givenFlags('node', args), { environment: {}, hostname: 'node-1' });
+  expect(found).toEqual(names.map((name) => (name === 'node' ? 'proxy' : name)));
+});
+
+test('the agent without any feature is refused when it starts', () => {
+  const [, ...args] = argumentsOf(kustomizeWith('agent'), agent);
+  expect(() => nodeConfig(givenFlags('node', args), { environment: {}, hostname: 'node-1' })).toThrow(
+    '--features',
+  );
+});
+
+test('a feature runs apart by a kustomization of its own, as docs/deploying.md has it', () => {
+  const docs = readFileSync('docs/deploying.md', 'utf8');
+  const [, text = ''] = /```yaml\n(# policy\/kustomization\.yaml\n[\s\S]*?)```/.exec(docs) ?? [];
+  const objects = kustomizeText(text.replaceAll('servicenet/deploy/', '../'));
+  const names = new Set(objects.map(nameOf));
+  const others = namesOf(kustomizeWith(['agent', 'node', 'announce']));
+  expect([...names].filter((name) => others.has(name))).toEqual([]);
+  const daemonSet = objects.find(({ kind }) => kind === 'DaemonSet');
+  const labels = { 'app.kubernetes.io/name': 'servicenet-agent-policy' };
+  expect(at(daemonSet, 'spec', 'selector', 'matchLabels')).toEqual(labels);
+  expect(at(daemonSet, 'spec', 'template', 'metadata', 'labels')).toEqual(labels);
+  const account = textAt(daemonSet, 'spec', 'template', 'spec', 'serviceAccountName');
+  expect(names).toContain(`ServiceAccount/${account}`);
+  const binding = objects.find(({ kind }) => kind === 'ClusterRoleBinding');
+  expect(at(listAt(binding, 'subjects')[0], 'name')).toBe(account);
+  const args = argumentsOf(objects, 'DaemonSet/servicenet-agent-policy').slice(1);
+  const { metrics } = nodeConfig(givenFlags('node', args), { environment: {}, hostname: 'node-1' });
+  const [container] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
+  expect(at(listAt(container, 'ports')[0], 'hostPort')).toBe(metrics?.port);
+});
+
+test('the way back of docs/replacing-kube-proxy.md cleans every node at once, and then the other features go on', async () => {
+  const docs = readFileSync('docs/replacing-kube-proxy.md', 'utf8');
+  const [, patch = ''] = /patch daemonset servicenet-agent --type=json -p \\\n +'([^']+)'/.exec(docs) ?? [];
+  const path = '/apis/apps/v1/namespaces/servicenet-system/daemonsets/servicenet-agent';
+  const server = await startApiServer();
+  try {
+    await applyStrictly(server.client, kustomizeWith(['agent', 'node', 'policy']));
+    const operations: unknown = JSON.parse(patch);
+    const answer = await server.client.request('PATCH', path, {
+      contentType: 'application/json-patch+json',
+      body: operations,
+    });
+    const patched = answer.json();
+    const argsOf = (daemonSet: unknown): unknown =>
+      at(listAt(daemonSet, 'spec', 'template', 'spec', 'containers')[0], 'args');
+    expect(argsOf(patched)).toEqual(['node', '--cleanup']);
+    expect(at(patched, 'spec', 'updateStrategy', 'rollingUpdate', 'maxUnavailable')).toBe('100%');
+    const without = kustomizeWith(['agent', 'policy']);
+    await applyStrictly(server.client, without);
+    const daemonSet = (await server.client.request('GET', path)).json();
+    expect(argsOf(daemonSet)).toEqual(argumentsOf(without, agent));
+    expect(at(daemonSet, 'spec', 'updateStrategy', 'rollingUpdate', 'maxUnavailable')).toBe('10%');
+    expect(at(daemonSet, 'spec', 'template', 'spec', 'initContainers')).toBeUndefined();
+  } finally {
+    await server.stop();
+  }
 });
 
 function namesOf(objects: readonly KubeObject[]): ReadonlySet<string> {

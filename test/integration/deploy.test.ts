@@ -8,11 +8,11 @@ const overlays = ['deploy/overlays/kind', 'deploy/overlays/homelab'];
 const components = [
   'monitoring',
   'endpoints',
-  'node',
-  'announce',
-  'policy',
-  // egress adds to announce.
-  ['announce', 'egress'],
+  // These add to the agent, egress to announce too.
+  ['agent', 'node'],
+  ['agent', 'announce'],
+  ['agent', 'policy'],
+  ['agent', 'announce', 'egress'],
   'egress-router',
   'attachments',
   'dns',
@@ -101,7 +101,7 @@ describe('manifests', () => {
 });
 
 describe('the DaemonSet of the node agent', () => {
-  const objects = kustomizeWith('node');
+  const objects = kustomizeWith(['agent', 'node']);
   const pod = at(
     objects.find(({ kind }) => kind === 'DaemonSet'),
     'spec',
@@ -145,7 +145,7 @@ describe('the DaemonSet of the node agent', () => {
         'labels',
       ),
     ).toEqual({
-      'app.kubernetes.io/name': 'servicenet-node',
+      'app.kubernetes.io/name': 'servicenet-agent',
     });
   });
 });

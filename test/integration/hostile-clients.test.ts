@@ -236,6 +236,19 @@ describe('slow and strange senders', () => {
     expect(codes(await answerOf(socket, timeoutMs))).toEqual([200, 404, 200]);
   });
 
+  test.each([
+    ['what is no request', () => '\u0000\u0001\r\n\r\n'],
+    ['an upgrade', () => head('GET', configMaps, 'Connection: Upgrade', 'Upgrade: websocket')],
+  ])('%s behind a watch is not answered into it', async (_, next) => {
+    const socket = await open();
+    socket.write(head('GET', `${configMaps}?watch=true`));
+    await once(socket, 'data');
+    const rest = answerOf(socket, timeoutMs);
+    socket.write(next());
+    expect(await rest).not.toContain('HTTP/1.1');
+    await isWell();
+  });
+
   test.each<[string, string, readonly number[]]>([
     ['no path', 'GET  HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', [400]],
     ['no method', ' / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', [400]],

@@ -943,6 +943,21 @@ describe('upgrades', () => {
     expect((await text).match(/HTTP\/1\.1/g)).toHaveLength(1);
   });
 
+  test('that fail behind their answer end the connection, and write no second one', async () => {
+    const { rawSocket } = await start(echo, {
+      upgrade: async (request, socket, early) => {
+        await upgrade(request, socket, early);
+        throw notFound({ group: '', resource: 'pods' }, 'x');
+      },
+    });
+    const socket = await rawSocket();
+    const text = readAll(socket);
+    socket.write(
+      `GET /api/v1/namespaces/a/services/x/proxy/ HTTP/1.1\r\n${head}Authorization: Bearer secret\r\n\r\n`,
+    );
+    expect((await text).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 101']);
+  });
+
   test('that come to no stream are bounded in number and time, as other requests are', async () => {
     const { rawSocket, send } = await start(echo, {
       upgrade: async () => Promise.resolve(),

@@ -373,6 +373,25 @@ describe('limits of HTTP/2', () => {
     await once(silent.resume(), 'close');
   });
 
+  test.each<[string, (socket: TLSSocket) => Promise<void>]>([
+    ['at once', async () => Promise.resolve()],
+    [
+      'on a connection that had a request',
+      async (socket) => {
+        socket.write(hostile.frame(1, 5, 1, hostile.head));
+        await happens(socket, 'data');
+      },
+    ],
+  ])('a head that does not end is cut as by HTTP/1.1: %s', async (_, before) => {
+    const { port } = await start(echo, { keepAliveTimeoutMs: 60_000, headersTimeoutMs: 300 });
+    const socket = await tls(port);
+    socket.resume();
+    socket.write(hostile.preface);
+    await before(socket);
+    socket.write(hostile.frame(1, 1, 3, hostile.head));
+    await happens(socket, 'close');
+  });
+
   test('a watch lasts longer than a connection may be idle', async () => {
     const ended = Promise.withResolvers<undefined>();
     const { port } = await start(

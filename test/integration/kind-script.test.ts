@@ -190,7 +190,7 @@ describe('hack/kind-e2e.sh', () => {
       'kubectl apply --server-side -k deploy/overlays/kind-node',
       expect.stringContaining('kubectl wait --for=condition=Established'),
       'kubectl -n servicenet-system create configmap servicenet-node --from-literal=KUBERNETES_SERVICE_HOST=servicenet-e2e-dual-node-control-plane --from-literal=KUBERNETES_SERVICE_PORT=6443',
-      'kubectl -n servicenet-system rollout status daemonset/servicenet-node --timeout=120s',
+      'kubectl -n servicenet-system rollout status daemonset/servicenet-agent --timeout=120s',
       'kubectl -n kube-system rollout status deployment/coredns --timeout=120s',
       'kubectl -n servicenet-system rollout status deployment/servicenet --timeout=120s',
     ]);

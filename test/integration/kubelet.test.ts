@@ -6,6 +6,7 @@ import {
   noRuntime,
 } from '../../src/controllers/kubelet/container-runtime.ts';
 import { kubeletController } from '../../src/controllers/kubelet/controller.ts';
+import { textAt } from '../../src/objects/json.ts';
 import type { Pod, PodSpec } from '../../src/objects/types/core.generated.ts';
 import { runnableOf } from '../../src/runtime/key-loop.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -207,4 +208,35 @@ test('a full disk keeps a Pod waiting, and a volume over its limit evicts it', a
     { phase: 'Failed', reason: 'Evicted', message: evicted },
   );
   expect(context.recorded).toContain(`Warning Evicted filling: ${evicted}`);
+});
+
+test('a Pod whose port another one has is rejected, and a StatefulSet makes it anew until the port is free', async () => {
+  const ports = [{ containerPort: 80, hostPort: 8080 }];
+  const containers = [{ name: 'main', image: 'i', ports }];
+  await createPod('first', { containers });
+  await seen(async () => (await statusOf('first')).phase, 'Running');
+  await createPod('second', { containers });
+  const why = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
+  await seen(
+    async () => {
+      const { phase, reason, message } = await statusOf('second');
+      return { phase, reason, message };
+    },
+    { phase: 'Failed', reason: 'NodePorts', message: `Pod was rejected: ${why}` },
+  );
+  expect(context.recorded).toContain(`Warning NodePorts second: ${why}`);
+  const labels = { app: 'set' };
+  const set = `/apis/apps/v1/namespaces/default/statefulsets`;
+  const template = { metadata: { labels }, spec: { nodeName: 'node-1', containers } };
+  const spec = { serviceName: 'set', selector: { matchLabels: labels }, template };
+  await call(server.client, 'POST', set, { body: { metadata: { name: 'set' }, spec } });
+  const uids = new Set<string>();
+  await seen(async () => {
+    const { body } = await call(server.client, 'GET', `${core}/pods/set-0`);
+    const uid = textAt(body, 'metadata', 'uid');
+    if (uid !== '') uids.add(uid);
+    return uids.size > 1;
+  }, true);
+  await call(server.client, 'DELETE', `${core}/pods/first?gracePeriodSeconds=0`);
+  await seen(async () => (await statusOf('set-0')).phase, 'Running');
 });

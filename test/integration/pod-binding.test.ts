@@ -89,7 +89,11 @@ it.each(['policy/v1', 'policy/v1beta1'])(
     expect((await evict()).status).toBe(201);
     const { body: used } = await call(client, 'GET', `${budgets}/b`);
     expect(used).toMatchObject({
-      status: { disruptionsAllowed: 0, disruptedPods: { p: expect.any(String) as string } },
+      status: {
+        disruptionsAllowed: 0,
+        disruptedPods: { p: expect.any(String) as string },
+        conditions: [{ type: 'DisruptionAllowed', status: 'False', reason: 'InsufficientPods' }],
+      },
     });
   },
 );

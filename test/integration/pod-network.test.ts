@@ -66,10 +66,7 @@ async function makePod({ send }: Started, ip: string, port: number): Promise<voi
     spec: { ports: [{ port: 443 }] },
   });
   const targetRef = { kind: 'Pod', namespace: 'default', name: 'p' };
-  const made = await send('POST', `${namespace}/endpoints`, {
-    metadata: { name: 'web' },
-    subsets: [{ addresses: [{ ip, targetRef }], ports: [{ port }] }],
-  });
+  const made = await send('POST', slices, sliceOf('web', { addresses: [ip], targetRef }, port));
   expect(made.status, JSON.stringify(made.body)).toBe(201);
 }
 
@@ -79,6 +76,15 @@ async function listen(server: Server, host: string): Promise<number> {
   cleanups.push(() => server.close());
   const address = server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';
+
+function sliceOf(service: string, endpoint: object, port: number): object {
+  return {
+    metadata: { generateName: `${service}-`, labels: { 'kubernetes.io/service-name': service } },
+    ...{ addressType: 'IPv4', endpoints: [endpoint], ports: [{ name: '', port }] },
+  };
 }
 
 /** Asks a validating webhook, and answers what became of the write that it was asked about. */
@@ -162,10 +168,7 @@ test.skipIf(hostAddress === undefined)(
       metadata: { name: 'hook' },
       spec: { ports: [{ port: 443 }] },
     });
-    await send('POST', `${namespace}/endpoints`, {
-      metadata: { name: 'hook' },
-      subsets: [{ addresses: [{ ip: address }], ports: [{ port }] }],
-    });
+    await send('POST', slices, sliceOf('hook', { addresses: [address] }, port));
     await send('POST', `${namespace}/services`, {
       metadata: { name: 'named' },
       spec: { type: 'ExternalName', externalName: address },

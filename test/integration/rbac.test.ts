@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { at, listAt, textAt } from '../../src/objects/json.ts';
+import { at, listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { type Answer, call } from '../support/test-server.ts';
 
@@ -213,14 +213,14 @@ describe('a cluster with RBAC', () => {
     [
       'subjectaccessreviews',
       { spec: {} },
-      '[spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must ' +
+      '[spec: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must ' +
         'be specified, spec.user: Invalid value: "": at least one of user or group must be specified]',
     ],
     [
       'selfsubjectaccessreviews',
       { metadata: { name: 'x' }, spec: { resourceAttributes: pods, nonResourceAttributes: { verb: 'get' } } },
-      '[spec.nonResourceAttributes: Invalid value: {"Path":"","Verb":"get"}: cannot be specified in combination with ' +
-        'resourceAttributes, metadata: Invalid value: {"name":"x"}: must be empty]',
+      '[spec: Invalid value: {"Path":"","Verb":"get"}: exactly one of nonResourceAttributes or resourceAttributes ' +
+        'must be specified, metadata: Invalid value: {"name":"x"}: must be empty]',
     ],
     [
       'namespaces/default/localsubjectaccessreviews',
@@ -483,5 +483,50 @@ describe.runIf(hasKubectl)('kubectl auth', () => {
         userInfo: { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] },
       },
     });
+  });
+});
+
+// pkg/serviceaccount/claims.go
+describe('a token of a ServiceAccount that others ask about', () => {
+  const core = '/api/v1/namespaces/default';
+
+  async function reviewed(boundObjectRef: object): Promise<unknown> {
+    const authentication = { apiVersion: 'authentication.k8s.io/v1' };
+    const { body } = await send('POST', `${core}/serviceaccounts/default/token`, {
+      ...{ ...authentication, kind: 'TokenRequest', spec: { boundObjectRef } },
+    });
+    const spec = { token: textAt(body, 'status', 'token') };
+    const review = { ...authentication, kind: 'TokenReview', spec };
+    const { status, body: said } = await send('POST', '/apis/authentication.k8s.io/v1/tokenreviews', review);
+    expect(status, JSON.stringify([body, said])).toBe(201);
+    return said;
+  }
+
+  test('says the Pod, its node, and the group of all who are authenticated', async () => {
+    await send('POST', `${core}/serviceaccounts`, { metadata: { name: 'default' } });
+    const node = await send('POST', '/api/v1/nodes', { metadata: { name: 'there' } });
+    const spec = { serviceAccountName: 'default', containers: [{ name: 'c', image: 'i' }] };
+    const uidOf = async (name: string, nodeName: string): Promise<string> => {
+      const pod = { metadata: { name }, spec: { ...spec, nodeName } };
+      return textAt((await send('POST', `${core}/pods`, pod)).body, 'metadata', 'uid');
+    };
+    const key = 'authentication.kubernetes.io';
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:default', 'system:authenticated'];
+    for (const [name, nodeName, nodeUid] of [
+      ['placed', 'there', textAt(node.body, 'metadata', 'uid')],
+      ['misplaced', 'gone', undefined],
+    ] as const) {
+      const uid = await uidOf(name, nodeName);
+      const review = await reviewed({ apiVersion: 'v1', kind: 'Pod', name });
+      const extra = {
+        [`${key}/credential-id`]: [expect.stringMatching(/^JTI=/)],
+        [`${key}/pod-name`]: [name],
+        [`${key}/pod-uid`]: [uid],
+        [`${key}/node-name`]: [nodeName],
+        ...(nodeUid === undefined ? {} : { [`${key}/node-uid`]: [nodeUid] }),
+      };
+      expect(review).toMatchObject({ status: { authenticated: true, user: { groups } } });
+      expect(recordAt(review, 'status', 'user', 'extra')).toEqual(extra);
+    }
   });
 });

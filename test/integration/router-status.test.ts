@@ -22,6 +22,7 @@ import {
   startRouter,
 } from '../support/router/router.ts';
 import { call } from '../support/test-server.ts';
+import { issueCertificate } from '../support/certificates.ts';
 import { nextSecond } from '../support/next-second.ts';
 
 const routes = '/apis/route.openshift.io/v1/namespaces/shop/routes';
@@ -360,6 +361,51 @@ test('TLS ends here, here and there, or there', async () => {
   expect(await ask(https, 'again.test', { ca })).toMatchObject({ status: 200, body: 'secure' });
   expect(await ask(https, 'distrust.test', { ca })).toMatchObject({ status: 502 });
   expect(await ask(https, 'secure.shop.svc', { ca })).toMatchObject({ status: 200, body: 'secure' });
+});
+
+test('backends are trusted as Go trusts: each certificate of destinationCACertificate is an anchor', async () => {
+  const ca = { isCA: true, keyUsage: 0x04 };
+  const root = issueCertificate({ subject: 'root', ...ca });
+  const middle = issueCertificate({ subject: 'middle', signer: root, ...ca });
+  const leaf = issueCertificate({ subject: 'leaf', signer: middle });
+  const alone = issueCertificate({ subject: 'alone' });
+  const nameless = issueCertificate({ subject: '', issuer: 'somebody', ...ca });
+  const namelessLeaf = issueCertificate({ subject: '', signer: nameless });
+  const cases = {
+    root: { sent: [leaf, middle], anchor: root, status: 200 },
+    middle: { sent: [leaf], anchor: middle, status: 200 },
+    leaf: { sent: [leaf], anchor: leaf, status: 200 },
+    alone: { sent: [alone], anchor: alone, status: 200 },
+    nameless: { sent: [namelessLeaf], anchor: nameless, status: 200 },
+    'nameless-leaf': { sent: [namelessLeaf], anchor: namelessLeaf, status: 200 },
+    'nobody-sent': { sent: [leaf], anchor: root, status: 502 },
+    'another-leaf': { sent: [issueCertificate({ subject: 'alone' })], anchor: alone, status: 502 },
+    'another-nameless': { sent: [issueCertificate({ subject: '' })], anchor: nameless, status: 502 },
+  };
+  for (const [name, { sent, anchor, status: wanted }] of Object.entries(cases)) {
+    const [{ key } = anchor] = sent;
+    const cert = sent.map(({ certificate }) => certificate).join('');
+    const server = createServer({ key, cert }, (_, response) => response.end(name));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    await objects.service(`trust-${name}`, [portOf(server)]);
+    const host = `${name}.trust.test`;
+    const own = issue(host);
+    await createRoute(`trust-${name}`, {
+      ...{ host, to: { name: `trust-${name}` } },
+      tls: {
+        termination: 'reencrypt',
+        certificate: own.certificate,
+        key: own.key,
+        destinationCACertificate: anchor.certificate,
+      },
+    });
+    await vi.waitFor(async () => expect(await admitted(`trust-${name}`)).toBe('True'), wait);
+    const answer = await ask(router.ports.https, host, { ca: authority.certificate });
+    server.close();
+    server.closeAllConnections();
+    expect([name, answer.status]).toEqual([name, wanted]);
+  }
 });
 
 test('weights share the requests', async () => {

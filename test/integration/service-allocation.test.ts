@@ -13,7 +13,6 @@ import { at, listAt, textAt } from '../../src/objects/json.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 import { fastClock } from '../support/fast-clock.ts';
-import { call } from '../support/test-server.ts';
 import { UnreliableTransport } from '../support/unreliable-transport.ts';
 import { nextSecond } from '../support/next-second.ts';
 
@@ -143,19 +142,6 @@ describe('service-allocation on a server that does not allocate', () => {
     await client.delete('default', 'local');
     while ((await holders()).length > 1) await sleep(10);
     expect(await holders()).toEqual(['10.96.0.1 kubernetes']);
-  });
-
-  it('deletes Endpoints with their Service, as a server that allocates does', async () => {
-    await create('by-hand', { clusterIP: 'None' });
-    const endpoints = '/api/v1/namespaces/default/endpoints';
-    await call(server.client, 'POST', endpoints, { body: { metadata: { name: 'by-hand' }, subsets: [] } });
-    const statusOf = async (): Promise<number> =>
-      (await call(server.client, 'GET', `${endpoints}/by-hand`)).status;
-    const service = '/api/v1/namespaces/default/services/by-hand';
-    await call(server.client, 'DELETE', service, { query: { dryRun: 'All' } });
-    expect(await statusOf()).toBe(200);
-    await call(server.client, 'DELETE', service);
-    expect(await statusOf()).toBe(404);
   });
 
   it('keeps a value of two Services with the older one, and reports the problem and its end at the younger', async () => {

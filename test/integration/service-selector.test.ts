@@ -110,8 +110,7 @@ describe('--service-selector', () => {
     await expect.poll(mirrors).toContain('by-hand');
     await service.delete('kube-public', 'foreign');
     await service.delete('kube-public', 'by-hand');
-    // The server itself deletes the Endpoints of a deleted Service.
     await expect.poll(mirrors).toEqual(['foreign']);
-    expect(await namesOf()).toEqual(['left-theirs']);
+    await expect.poll(namesOf).toEqual(['foreign', 'left-theirs']);
   });
 });

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Kubectl } from '../support/kubectl.ts';
-import { comparableLines, networkSections, tourSteps } from '../support/tour.ts';
+import { comparableLines, networkSections, tourSteps } from '../support/pages.ts';
 import { itemsOf, untilObject } from '../support/with-controllers.ts';
 
 let server: TestServer;

@@ -108,15 +108,37 @@ describe('servicenet trace', () => {
     ],
     ['a headless Service', 'peers:8080', /dns +allow +peers\.shop\.svc\.cluster\.local has 10\.244\./],
     ['a Pod', 'pod/shop/catalog', /reachable/],
+    ['a Pod by its namespace and name', 'shop/catalog', /reachable/],
   ])('follows a connection to %s', async (_what, destination, line) => {
     const { code, output } = await trace('pod/shop/cart', destination);
     expect(output).toMatch(line);
-    expect(output).toMatch(/^reachable \(proxy: cluster CIDR 10\.244\..*\(spec\.podCIDRs of the Nodes\)/m);
+    expect(output).toMatch(/^reachable$/m);
+    expect(code).toBe(0);
+    const wide = await trace('pod/shop/cart', destination, '-o', 'wide');
+    expect(wide.output).toMatch(
+      /^reachable \(proxy: cluster CIDR 10\.244\..*\(spec\.podCIDRs of the Nodes\)/m,
+    );
+  });
+
+  test.each([
+    ['tree', /^Pod shop\/cart\n└─ 10\.\S+ → 10\.\S+:80\n {3}node \S+\n.*service: Service shop\/catalog: /],
+    ['mermaid', /^flowchart TD\n {2}n0\["Pod shop\/cart"\]/],
+    ['dot', /^digraph way \{\n/],
+    ['svg', /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" /],
+  ])('draws the way, as %s', async (format, picture) => {
+    const { code, output } = await trace('pod/shop/cart', 'svc/shop/catalog', '-o', format);
+    expect(output).toMatch(picture);
+    expect(output).toContain('reachable');
     expect(code).toBe(0);
   });
 
   test.each([
-    ['a Service without endpoints', 'svc/shop/none', /the Service has no endpoint; the packet is refused/, 1],
+    [
+      'a Service without endpoints',
+      'svc/shop/none',
+      /has no endpoint \(SelectorMatchesNothing: no Pod has the labels .*\); the packet is refused/,
+      1,
+    ],
     ['a port that the Service has not', 'svc/shop/catalog:81', /the Service does not have this port/, 1],
     ['an unused cluster IP', '10.96.255.1:80', /no Service has this cluster IP; the packet is dropped/, 1],
     ['a name that is not there', 'nothing.shop.svc.cluster.local:80', /dns +deny +no name of the cluster/, 1],
@@ -157,17 +179,19 @@ describe('servicenet trace', () => {
       );
       // The node of an endpoint is exempt; a machine outside is not, unless a node hides it.
       expect((await trace('outside', 'pod/shop/catalog')).code).toBe(1);
-      expect((await trace('-n', 'shop', '--matrix', '--port', '8080')).output).toBe(
+      expect((await trace('-n', 'shop', '--matrix', '--port', '8080', '-o', 'wide')).output).toBe(
         [
-          'FROM \\ TO   admin   cart   catalog',
-          'admin       .       .      X',
-          'cart        .       .      .',
-          'catalog     .       .      .',
+          '    FROM \\ TO   1 2 3',
+          '1   admin       . . X',
+          '2   cart        . . .',
+          '3   catalog     . . .',
           '',
           '. reachable, X not',
           '',
         ].join('\n'),
       );
+      // At the ports of Services.
+      expect((await trace('-n', 'shop', '--matrix')).output).toMatch(/^1 +pod\/admin +1 .* X$/m);
     });
   });
 
@@ -208,7 +232,8 @@ describe('servicenet trace', () => {
     const config = 'mode: nftables\nclusterCIDR: 10.244.0.0/16\nnftables: { masqueradeAll: true }\n';
     await post(configMaps, { metadata: { name: 'kube-proxy' }, data: { 'config.conf': config } });
     try {
-      const given = await trace('pod/shop/cart', 'svc/shop/catalog', '--cluster-cidr', '10.0.0.0/8');
+      const flags = ['--cluster-cidr', '10.0.0.0/8', '-o', 'wide'];
+      const given = await trace('pod/shop/cart', 'svc/shop/catalog', ...flags);
       expect(given.output).toContain(
         "(proxy: cluster CIDR 10.0.0.0/8 (flag); masquerade all true (kube-proxy's ConfigMap); node port addresses primary (kube-proxy's ConfigMap))",
       );
@@ -229,10 +254,19 @@ describe('servicenet trace', () => {
     ],
     [['pod/shop/cart', 'node/node-1'], 'give a port: the destination has none of its own'],
     [['pod/shop/cart', 'catalog:0'], '"0" is no port: a number from 1 to 65535'],
-    [['svc/shop/catalog', 'catalog:80'], '"svc/shop/catalog" is no source'],
+    [
+      ['svc/shop/catalog', 'catalog:80'],
+      '"svc/shop/catalog" is no source: give pod/NAMESPACE/NAME, deploy/…',
+    ],
+    [['nobody', 'catalog:80'], 'there is no Pod default/nobody'],
+    [['deploy/shop/nobody', 'catalog:80'], 'there is no Pod of Deployment shop/nobody'],
+    [
+      ['pod/shop/cart', 'ingress/shop/web:80'],
+      '"ingress/shop/web" names nothing: give svc/NAMESPACE/NAME:PORT',
+    ],
     [['pod/shop/cart'], 'give a source and a destination'],
+    [['--matrix', '-o', 'svg'], '--matrix: -o is table, wide or json'],
     [['--matrix', '-n', 'nowhere', '--port', '80'], 'there is no namespace nowhere'],
-    [['--matrix'], '--matrix: give the port with --port'],
   ])('says what is wrong with %j, and exits with 2', async (args, message) => {
     const { code, errors } = await trace(...args);
     expect(errors).toContain(message);

@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -130,6 +130,28 @@ describe('servicenet up', () => {
     await client.close();
     await expect(stat(kubeconfig)).rejects.toThrow('ENOENT');
     expect(output()).not.toMatch(/"level":"error"|unhandled/i);
+  });
+
+  it('is the cluster of commands that report, unless another is named', async () => {
+    const path = join(folder, '.servicenet', 'kubeconfig');
+    const { child, closed } = await up('--network=off', '--nodes=0', '--write-kubeconfig', path);
+    const env = { ...process.env, HOME: folder, KUBECONFIG: '' };
+    const report = (...args: readonly string[]) =>
+      spawnSync(process.execPath, [main, ...args], { encoding: 'utf8', env });
+    expect(report('pools').stdout).toMatch(/^default +IPv4/m);
+    expect(report('audit').stdout).toContain('no findings');
+    expect(report('trace', '--matrix').stdout).toContain('There are no Pods');
+    await mkdir(join(folder, '.kube'));
+    await writeFile(join(folder, '.kube', 'config'), '');
+    const beside = report('pools');
+    expect(beside.stdout).toMatch(/^default +IPv4/m);
+    expect(beside.stderr).toBe(`servicenet: the cluster is that of servicenet up (--kubeconfig ${path})\n`);
+    expect(report('pools', '--kubeconfig', join(folder, '.kube', 'config')).stderr).toMatch(/kubeconfig/);
+    // What an up leaves that was killed is no cluster.
+    child.kill('SIGKILL');
+    await closed;
+    expect((await stat(path)).isFile()).toBe(true);
+    expect(report('pools')).toMatchObject({ status: 1, stdout: '' });
   });
 
   it.each([

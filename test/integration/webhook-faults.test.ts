@@ -278,7 +278,7 @@ describe('a lying webhook', () => {
     'json: cannot unmarshal %s into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }';
   const noKind = (type: string): string =>
     `couldn't get version/kind; json parse error: ${go.replace('%s', type)}`;
-  const scheme = 'in scheme "k8s.io/apiserver/pkg/util/webhook/client.go:69"';
+  const scheme = 'in scheme "pkg/runtime/scheme.go:111"';
 
   test.each<[string, Scripted, string]>([
     ['a text', { text: 'hello' }, noKind('string')],

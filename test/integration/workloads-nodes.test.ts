@@ -152,6 +152,25 @@ describe('a simulated Pod', () => {
     expect(textAt(placed, 'spec', 'nodeName')).toBe('node-3');
   });
 
+  test('waits for the Pod that it wants to be near', async () => {
+    const near = {
+      labelSelector: { matchLabels: { app: 'near-this' } },
+      topologyKey: 'kubernetes.io/hostname',
+    };
+    const affinity = { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [near] } };
+    const path = await createPod('near', { affinity });
+    await untilObject(server.client, path, ({ status }) =>
+      JSON.stringify(status).includes("0/4 nodes are available: 4 node(s) didn't match pod affinity rules."),
+    );
+    const other = await createPod('far', { nodeSelector: { 'kubernetes.io/hostname': 'node-4' } });
+    await server.client.request('PATCH', other, {
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { labels: { app: 'near-this' } } },
+    });
+    const placed = await untilObject(server.client, path, (body) => condition(body, 'Ready') === 'True');
+    expect(textAt(placed, 'spec', 'nodeName')).toBe('node-4');
+  });
+
   test('becomes ready, fails and comes back as its annotations say', async () => {
     const seen = async (name: string, done: (pod: unknown) => boolean): Promise<unknown[]> => {
       const query = { resourceVersion, fieldSelector: `metadata.name=${name}` };

@@ -32,7 +32,7 @@ exec chroot "$root" setpriv --bounding-set=-all,+net_admin --inh-caps=-all --no-
 
 /** The image's packages and program on Debian, and its DaemonSet's arguments, service account and rights. */
 describe.skipIf(missing !== '')(`the node agent in its image${missing && ` (missing: ${missing})`}`, () => {
-  const objects = kustomizeWith('node');
+  const objects = kustomizeWith(['agent', 'node']);
   const daemonSet = objects.find(({ kind }) => kind === 'DaemonSet');
   const [agent] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
   let directory: string;
@@ -57,7 +57,7 @@ describe.skipIf(missing !== '')(`the node agent in its image${missing && ` (miss
     const { body } = await call(
       cluster.server.client,
       'POST',
-      '/api/v1/namespaces/servicenet-system/serviceaccounts/servicenet-node/token',
+      '/api/v1/namespaces/servicenet-system/serviceaccounts/servicenet-agent/token',
       { body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} } },
     );
     const account = join(root, 'run/secrets/kubernetes.io/serviceaccount');

@@ -108,6 +108,36 @@ describe.skipIf(missing !== '')(`servicenet node${missing === '' ? '' : ` (missi
     expect((await running.signal('TERM')).exitCode).toBe(0);
   });
 
+  it('waits, live and not ready, for the end of another agent with one of its features, also by SIGKILL', async () => {
+    const ports = (port: number): string[] => [
+      ...['--healthz-bind-address', '0', '--metrics-bind-address', `127.0.0.1:${port}`],
+    ];
+    const first = new NodeProgram(machine, relay, 'first', ...flags, ...ports(10_249));
+    await expect.poll(() => first.logged).toContain('node agent started');
+    const second = new NodeProgram(
+      ...([machine, relay, 'second', ...flags, ...ports(10_349)] as const),
+      ...['--features=proxy,policy'],
+    );
+    const status = (path: string): Promise<string> =>
+      curl(`http://127.0.0.1:10349/${path}`, '-o', '/dev/null', '-w', '%{http_code}');
+    await expect.poll(() => second.logged).toContain('"reason":"OtherAgent","feature":"proxy"');
+    expect(await status('healthz')).toBe('200');
+    expect(await status('readyz')).toBe('500');
+    await first.signal('KILL');
+    await expect.poll(() => status('readyz')).toBe('200');
+    // What it has not in common with the other one it may do beside it.
+    const third = new NodeProgram(
+      ...([machine, relay, 'third', ...flags, ...ports(10_449), '--features=announce'] as const),
+    );
+    await expect.poll(() => third.logged).toContain('node agent started');
+    // A signal ends one that waits.
+    const waiting = new NodeProgram(machine, relay, 'waiting', ...flags, ...ports(10_549));
+    await expect.poll(() => waiting.logged).toContain('"reason":"OtherAgent"');
+    for (const agent of [waiting, third, second]) expect((await agent.signal('TERM')).exitCode).toBe(0);
+    expect(waiting.logged).not.toContain('node agent started');
+    await new NodeProgram(machine, relay, 'cleaning', '--cleanup', '--features=proxy,policy').ended;
+  });
+
   it('with --init-only sets kernel parameters, names those that it may not set, and writes nothing else', async () => {
     const { sysctl } = machine.host;
     const name = 'net/netfilter/nf_conntrack_tcp_timeout_close_wait';
@@ -147,8 +177,8 @@ describe.skipIf(missing !== '')(`servicenet node${missing === '' ? '' : ` (missi
     await machine.host.exec('nft', ['delete', 'table', 'ip', table]);
   });
 
-  async function curl(url: string): Promise<string> {
-    return (await machine.host.exec('curl', ['-sS', '--max-time', '20', url])).stdout;
+  async function curl(url: string, ...options: readonly string[]): Promise<string> {
+    return (await machine.host.exec('curl', ['-sS', '--max-time', '20', ...options, url])).stdout;
   }
 
   function ask(address: string, port: number) {

@@ -23,8 +23,8 @@ const missing = missingFor('user');
 const accounts = '/api/v1/namespaces/servicenet-system/serviceaccounts';
 const services = '/api/v1/namespaces/default/services';
 const isOfAgent = ({ kind, metadata }: KubeObject): boolean =>
-  metadata.name === 'servicenet-node' || kind === 'Namespace';
-const objects = kustomizeWith('node').filter(isOfAgent);
+  ['servicenet-node', 'servicenet-agent'].includes(metadata.name ?? '') || kind === 'Namespace';
+const objects = kustomizeWith(['agent', 'node']).filter(isOfAgent);
 const grants = grantsOf(objects);
 
 describe.skipIf(missing !== '')(`the rights of the node agent${missing && ` (missing: ${missing})`}`, () => {
@@ -36,7 +36,7 @@ describe.skipIf(missing !== '')(`the rights of the node agent${missing && ` (mis
     network = await startNetwork('user', { 'node-1': [] });
     server = await startApiServer({ authorizationMode: 'RBAC', serviceClusterIpRange: '10.96.0.0/16' });
     await applyStrictly(server.client, objects);
-    const { body } = await call(server.client, 'POST', `${accounts}/servicenet-node/token`, {
+    const { body } = await call(server.client, 'POST', `${accounts}/servicenet-agent/token`, {
       body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
     });
     token = textAt(body, 'status', 'token');

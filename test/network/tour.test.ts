@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { comparableLines, networkSections, tourSteps } from '../support/tour.ts';
+import { comparableLines, networkSections, tourSteps } from '../support/pages.ts';
 import { missingFor } from './support/gate.ts';
 import { end, UpHome } from './support/up-process.ts';
 

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/client/clock.ts';
 import { InformerFactory } from '../../src/client/informers/shared-informer.ts';
-import { readTracedCluster } from '../../src/commands/trace/cluster.ts';
+import { readTracedCluster } from '../../src/view/trace-cluster.ts';
 import type { ClusterView } from '../../src/network/path/cluster-view.ts';
 import { type Trace, tracePath, type TraceSource } from '../../src/network/path/trace.ts';
 import { PolicyAgent } from '../../src/node/policy/policy-agent.ts';

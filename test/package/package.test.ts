@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import {
+  copyFileSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -89,8 +90,11 @@ describe('the package, as npm installs it into a new project', () => {
     home = mkdtempSync(join(tmpdir(), 'servicenet-package-'));
     directory = join(home, 'project');
     for (const folder of ['servicenet', 'project']) mkdirSync(join(home, folder));
-    const pack = ['pack', '--ignore-scripts', '--pack-destination', join(home, 'servicenet')];
-    await run('npm', pack, { cwd: repository, timeout: 900 * seconds });
+    // Without scripts: it has been built.
+    const env = { ...process.env, npm_config_ignore_scripts: 'true' };
+    await run('hack/release.sh', [join(home, 'release')], { cwd: repository, env, timeout: 900 * seconds });
+    const packed = readdirSync(join(home, 'release')).find((name) => /^servicenet-\d/.test(name)) ?? '';
+    copyFileSync(join(home, 'release', packed), join(home, 'servicenet', packed));
     // A new project, as the page says it: its name of the package is that of today's version.
     const commands = /^```sh\n(npm init -y\n[\s\S]*?)^```$/m.exec(page)?.[1] ?? '';
     expect(commands).toContain(`../servicenet/${readdirSync(join(home, 'servicenet')).join()}`);
@@ -102,6 +106,21 @@ describe('the package, as npm installs it into a new project', () => {
 
   afterAll(() => {
     rmSync(home, { recursive: true });
+  });
+
+  test('is one of the files of a release, which have a chart, a bill of materials and their checksums', async () => {
+    const cwd = join(home, 'release');
+    const files = readdirSync(cwd).filter((name) => name !== 'SHA256SUMS');
+    const sums = (await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd })).stdout;
+    expect(sums.trim().split('\n').toSorted()).toEqual(files.map((name) => `${name}: OK`).toSorted());
+    const chart = files.find((name) => name.startsWith('servicenet-chart-')) ?? '';
+    const { stdout } = await run('tar', ['--list', '--file', chart], { cwd });
+    const names = stdout.trim().split('\n');
+    expect(names).toContain('servicenet/Chart.yaml');
+    expect(names.every((name) => name.startsWith('servicenet/'))).toBe(true);
+    const bill: unknown = JSON.parse(readFileSync(join(cwd, 'sbom.cdx.json'), 'utf8'));
+    expect(textAt(bill, 'bomFormat')).toBe('CycloneDX');
+    await expect(run('hack/release.sh', [cwd, 'v9.9.9'], { cwd: repository })).rejects.toThrow('v9.9.9');
   });
 
   test('is built before it is packed', () => {

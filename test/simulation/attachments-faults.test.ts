@@ -9,7 +9,7 @@ import { createPod, defineNetworks, findingsOf, follow, Ledger, pods } from './a
 import { Choices } from './faults/random.ts';
 
 const rounds = 9;
-/** So many Pods that the addresses of both ranges are enough for them. */
+/** So many Pods that half of the addresses is enough for them: a lost delete keeps one until the nightly collection. */
 const most = 17;
 const faults = { dropped: 0.08, unanswered: 0.08, late: 0.08, slow: 0.2 };
 

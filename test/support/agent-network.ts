@@ -6,6 +6,7 @@ import type {
   AnnouncingView,
   Layer2Plan,
 } from '../../src/network/announcing/agent-io.ts';
+import { defaultLeaseTimes, type LeaseTimes } from '../../src/network/announcing/fence.ts';
 import type { AnnouncerLease } from '../../src/network/announcing/agent-report.ts';
 import { readAnnounce } from '../../src/network/announcing/announcement-plan.ts';
 import type { ServiceAddress } from '../../src/network/announcing/assigned-addresses.ts';
@@ -32,6 +33,7 @@ export interface AgentNetworkOptions {
   readonly delaysMs?: readonly number[];
   readonly onAPILoss?: 'hold' | 'withdraw';
   readonly restartGraceSeconds?: number;
+  readonly lease?: Partial<LeaseTimes>;
 }
 
 /** Milliseconds after which a request without an answer has failed. */
@@ -243,7 +245,8 @@ export class Machine {
       network.after(wait, () => this.start());
       return;
     }
-    const agent = new AnnouncingAgent({ node: this.node, onAPILoss, restartGraceSeconds });
+    const lease = { ...defaultLeaseTimes, ...network.options.lease };
+    const agent = new AnnouncingAgent({ node: this.node, onAPILoss, restartGraceSeconds, lease });
     this.#agent = agent;
     this.#known = undefined;
     this.#leaseSeconds = 0;
@@ -446,15 +449,19 @@ export class Machine {
 
   /** Gives addresses their lifetime, and a shorter one at once where that has taken too long. */
   #refresh(agent: AnnouncingAgent, addresses: readonly string[], then: () => void): void {
-    const lifetime = (): number => agent.lifetimeSeconds(addresses.length, this.#network.nowMs);
-    const seconds = lifetime();
+    const network = this.#network;
+    const lifetime = (address: string): number =>
+      agent.lifetimeSeconds(addresses.length, network.nowMs, address);
+    const given = addresses.map((address) => ({ address, seconds: lifetime(address) }));
     // The kernel does it, whether the process stands still or not.
-    this.#network.after(batchMs, () => {
-      if (seconds > 0) this.#apply(addresses, seconds);
+    network.after(batchMs, () => {
+      for (const { address, seconds } of given) if (seconds > 0) this.#apply([address], seconds);
     });
     this.#inProcess(batchMs, () => {
-      const left = lifetime();
-      if (left < seconds) this.#apply(addresses, left);
+      for (const { address, seconds } of given) {
+        const left = lifetime(address);
+        if (left < seconds) this.#apply([address], left);
+      }
       then();
     });
   }

@@ -19,12 +19,23 @@ export interface CertificateTemplate {
   readonly keyUsage?: number;
   readonly extendedKeyUsage?: readonly string[];
   readonly critical?: string;
+  /** Gets a value that ends too early. */
+  readonly malformed?: string;
+  readonly constraints?: Constraints;
   /** An authorityKeyIdentifier of its own. */
   readonly authorityKeyId?: Buffer;
   readonly subjectKeyId?: Buffer;
   readonly from?: Date;
   readonly to?: Date;
   readonly version?: 1 | 3;
+}
+
+/** Names such as `dns:a.example`, `ip:10.0.0.0/8`, `uri:.example`, `email:a@example`; `directory` is one of another kind. */
+export interface Constraints {
+  readonly permitted?: readonly string[];
+  readonly excluded?: readonly string[];
+  /** Default true. */
+  readonly critical?: boolean;
 }
 
 export interface Issued {
@@ -42,6 +53,40 @@ const name = (common: string): Buffer =>
 const extension = (oid: string, value: Buffer, critical = false): Buffer =>
   der.sequence(der.oid(oid), ...(critical ? [der.boolean(true)] : []), der.octetString(value));
 
+const nameTags = { email: 1, dns: 2, uri: 6, ip: 7 } as const;
+
+function generalName(host: string): Buffer {
+  if (isIP(host) !== 0) return der.implicit(nameTags.ip, Buffer.from(ipaddr.parse(host).toByteArray()));
+  const kind = host.includes('://') ? 'uri' : host.includes('@') ? 'email' : 'dns';
+  return der.implicit(nameTags[kind], Buffer.from(host, 'latin1'));
+}
+
+/** A GeneralSubtree. */
+function subtree(constraint: string): Buffer {
+  const [, kind = '', value = ''] = /^(\w+):?(.*)$/.exec(constraint) ?? [];
+  if (kind === 'directory') return der.sequence(der.explicit(4, name('somebody')));
+  if (kind !== 'ip') {
+    const tag = kind === 'dns' || kind === 'uri' || kind === 'email' ? nameTags[kind] : 8;
+    return der.sequence(der.implicit(tag, Buffer.from(value, 'latin1')));
+  }
+  const [address = '', length = ''] = value.split('/');
+  const parsed = ipaddr.parse(address);
+  const mask =
+    parsed.kind() === 'ipv4'
+      ? ipaddr.IPv4.subnetMaskFromPrefixLength(Number(length))
+      : ipaddr.IPv6.subnetMaskFromPrefixLength(Number(length));
+  return der.sequence(
+    der.implicit(nameTags.ip, Buffer.from([...parsed.toByteArray(), ...mask.toByteArray()])),
+  );
+}
+
+function constraintsExtension({ permitted = [], excluded = [], critical = true }: Constraints): Buffer {
+  const trees = [permitted, excluded].flatMap((list, tag) =>
+    list.length === 0 ? [] : [der.explicit(tag, ...list.map(subtree))],
+  );
+  return extension('2.5.29.30', der.sequence(...trees), critical);
+}
+
 /** Issues a certificate with a new key (ECDSA P-256). */
 export function issueCertificate(template: CertificateTemplate): Issued {
   const { subject, signer, names, isCA, pathLength, keyUsage, extendedKeyUsage, critical } = template;
@@ -53,11 +98,6 @@ export function issueCertificate(template: CertificateTemplate): Issued {
     ...(isCA === true ? [der.boolean(true)] : []),
     ...(pathLength === undefined ? [] : [der.integer(Buffer.from([pathLength]))]),
   ];
-  const addresses = names?.map((host) =>
-    isIP(host) === 0
-      ? der.implicit(2, Buffer.from(host, 'latin1'))
-      : der.implicit(7, Buffer.from(ipaddr.parse(host).toByteArray())),
-  );
   const extensions = [
     ...(isCA === undefined ? [] : [extension('2.5.29.19', der.sequence(...constraints), true)]),
     ...(keyUsage === undefined
@@ -66,8 +106,10 @@ export function issueCertificate(template: CertificateTemplate): Issued {
     ...(extendedKeyUsage === undefined
       ? []
       : [extension('2.5.29.37', der.sequence(...extendedKeyUsage.map((oid) => der.oid(oid))))]),
-    ...(addresses === undefined ? [] : [extension('2.5.29.17', der.sequence(...addresses))]),
+    ...(names === undefined ? [] : [extension('2.5.29.17', der.sequence(...names.map(generalName)))]),
+    ...(template.constraints === undefined ? [] : [constraintsExtension(template.constraints)]),
     ...(critical === undefined ? [] : [extension(critical, der.sequence(), true)]),
+    ...(template.malformed === undefined ? [] : [extension(template.malformed, Buffer.from([0x30, 9, 1]))]),
     ...(authorityKeyId === undefined
       ? []
       : [extension('2.5.29.35', der.sequence(der.implicit(0, authorityKeyId)))]),
@@ -99,7 +141,8 @@ export interface TrustCase {
   /** The server's certificate, then what it sends with it. */
   readonly chain: readonly Issued[];
   readonly bundle: string;
-  readonly host: string;
+  /** Undefined: any. */
+  readonly host: string | undefined;
   /** A part of Go's words; undefined: trusted. */
   readonly fault: string | undefined;
 }
@@ -157,6 +200,7 @@ export function trustCases(): TrustCase[] {
     ...{ title, chain: [leafOf(root, certificate)], bundle: root.certificate, host, fault },
   });
   return [
+    ...constraintCases(),
     chain('a root', [leaf], [root]),
     chain('the server itself, issued by a root', [leaf], [leaf]),
     chain('the server itself, signed by itself', [self], [self]),
@@ -268,4 +312,75 @@ export function trustCases(): TrustCase[] {
       'certificate relies on legacy Common Name field',
     ),
   ];
+}
+
+const notPermitted = 'is not permitted by any constraint';
+
+/** Authorities that may sign for some names alone; with an empty name, OpenSSL finds no chain to them. */
+function constraintCases(): TrustCase[] {
+  const given: readonly [constraints: Constraints, names: readonly string[] | undefined, fault?: string][] = [
+    [{ permitted: ['dns:a.example'] }, ['a.example']],
+    [{ permitted: ['dns:a.example'] }, ['X.A.example']],
+    [{ permitted: ['dns:a.example', 'dns:b.example'] }, ['*.b.example', 'a.example']],
+    [{ permitted: ['dns:a.example'] }, ['xa.example'], `DNS name "xa.example" ${notPermitted}`],
+    [{ permitted: ['dns:a.example'] }, ['a.example', 'b.example'], `DNS name "b.example" ${notPermitted}`],
+    [{ permitted: ['dns:.a.example'] }, ['x.a.example']],
+    [{ permitted: ['dns:.a.example'] }, ['a.example'], notPermitted],
+    [{ permitted: ['dns:'] }, ['a.example']],
+    [{ permitted: ['dns:x.a.example'] }, ['*.a.example'], notPermitted],
+    [{ permitted: ['dns:a.example'] }, ['10.1.2.3']],
+    [{ permitted: ['dns:a.example'] }, undefined],
+    [{ permitted: ['dns:a.example'] }, ['a.example.'], 'cannot parse dnsName "a.example."'],
+    [{ permitted: ['ip:10.0.0.0/8'] }, ['a..example'], 'cannot parse dnsName'],
+    [{ excluded: ['dns:a.example'] }, ['b.example']],
+    [{ excluded: ['dns:a.example'] }, ['x.a.example'], 'is excluded by constraint "a.example"'],
+    [{ excluded: ['dns:x.a.example'] }, ['*.a.example'], 'DNS name "*.a.example" is excluded by constraint'],
+    [{ excluded: ['dns:x.a.example'] }, ['*.b.example']],
+    [{ excluded: ['dns:example'] }, ['*.example'], 'is excluded by constraint'],
+    [{ excluded: ['dns:'] }, ['a.example'], 'is excluded by constraint'],
+    [{ permitted: ['dns:example'], excluded: ['dns:a.example'] }, ['b.example']],
+    [{ permitted: ['dns:example'], excluded: ['dns:a.example'] }, ['a.example'], 'is excluded by'],
+    [{ permitted: ['ip:10.0.0.0/8'] }, ['10.255.0.1']],
+    [{ permitted: ['ip:10.0.0.0/8'] }, ['11.0.0.1'], `IP address "11.0.0.1" ${notPermitted}`],
+    [{ permitted: ['ip:10.0.0.0/8'] }, ['fd00::1'], `IP address "fd00::1" ${notPermitted}`],
+    [{ permitted: ['ip:10.0.0.128/25'] }, ['10.0.0.129']],
+    [{ permitted: ['ip:10.0.0.128/25'] }, ['10.0.0.127'], notPermitted],
+    [{ permitted: ['ip:0.0.0.0/0', 'ip:fd00::/8'] }, ['1.2.3.4', 'fdff::1']],
+    [{ excluded: ['ip:10.0.0.0/8'] }, ['10.0.0.1'], '"10.0.0.1" is excluded by constraint "10.0.0.0/8"'],
+    [{ excluded: ['ip:fd00::/8'] }, ['fd12::1'], '"fd12::1" is excluded by constraint "fd00::/8"'],
+    [{ excluded: ['ip:fd00::/8'] }, ['10.0.0.1', 'fe80::1']],
+    [{ permitted: ['uri:a.example'] }, ['spiffe://a.example/ns/x', 'https://me@x.a.example:8443/']],
+    [
+      { permitted: ['uri:a.example'] },
+      ['spiffe://b.example/ns'],
+      `URI "spiffe://b.example/ns" ${notPermitted}`,
+    ],
+    [{ permitted: ['uri:.a.example'] }, ['spiffe://a.example/'], notPermitted],
+    [{ excluded: ['uri:a.example'] }, ['spiffe://a.example/'], 'is excluded by constraint "a.example"'],
+    [{ excluded: ['uri:a.example'] }, ['https://[fd00::1]/'], 'URI with IP'],
+    [{ excluded: ['uri:a.example'] }, ['https://10.0.0.1:80/'], 'URI with IP'],
+    [{ excluded: ['dns:a.example'] }, ['spiffe:///x'], 'URI with empty host'],
+    [{ permitted: ['email:a.example'] }, ['me@a.example', 'me@x.A.example']],
+    [{ permitted: ['email:a.example'] }, ['me@b.example'], notPermitted],
+    [{ permitted: ['email:me@a.example'] }, ['me@A.example']],
+    [{ permitted: ['email:me@a.example'] }, ['you@a.example'], notPermitted],
+    [{ excluded: ['email:me@a.example'] }, ['me@a.example'], 'is excluded by constraint "me@a.example"'],
+    [{ excluded: ['email:.a.example'] }, ['me@a.example']],
+    [{ excluded: ['email:a.example'] }, ['@a.example'], 'cannot parse rfc822Name "@a.example"'],
+    [{ permitted: ['directory'] }, ['a.example'], 'unhandled critical extension'],
+    [{ permitted: ['directory'], critical: false }, ['a.example']],
+    [{ permitted: ['directory', 'dns:a.example'], critical: false }, ['b.example'], notPermitted],
+  ];
+  return given.flatMap(([constraints, names, fault]) =>
+    ['', 'root'].map((subject) => {
+      const root = issueCertificate({ subject, issuer: 'somebody', isCA: true, keyUsage: 0x04, constraints });
+      return {
+        title: `${subject === '' ? 'nameless' : 'named'}, ${JSON.stringify(constraints)}, ${String(names)}`,
+        chain: [issueCertificate({ subject: '', signer: root, names })],
+        bundle: root.certificate,
+        host: undefined,
+        fault,
+      };
+    }),
+  );
 }

@@ -1,8 +1,8 @@
 import { at, recordAt } from '../../src/objects/json.ts';
 
-/** Blocks that are in no other block, but for an `if` around a whole document. */
-const document = /^\{\{- if (\S+) \}\}\n([\s\S]*)\{\{- end \}\}\n$/m;
-const branch = /\s*\{\{- if (\S+) \}\}([\s\S]*?)\s*\{\{- else \}\}([\s\S]*?)\s*\{\{- end \}\}/g;
+/** Blocks that are in no other block, but for an `if` around a whole document, and others in an `if`. */
+const document = /^\{\{- if ([^}]+) \}\}\n([\s\S]*)\{\{- end \}\}\n$/m;
+const branch = /\s*\{\{- if ([^}]+) \}\}([\s\S]*?)(?:\s*\{\{- else \}\}([\s\S]*?))?\s*\{\{- end \}\}/g;
 const entries = /\s*\{\{- range \$key, \$value := (\S+) \}\}([\s\S]*?)\s*\{\{- end \}\}/g;
 const block = /\s*\{\{- (with|range) (\S+) \}\}([\s\S]*?)\s*\{\{- end \}\}/g;
 
@@ -17,7 +17,7 @@ export function definedTemplates(text: string): DefinedTemplates {
 
 /**
  * The part of Helm's template language that the chart uses: `if` around a whole document, `if` with `else`, `with` and
- * `range`, members of `.Values` and `.Release`, `toJson`, `ternary` of texts, `printf` with `%s`, `default`, `include`, and `quote`.
+ * `range`, `or` of members, members of `.Values` and `.Release`, `toJson`, `ternary` of texts, `printf` with `%s`, `default`, `include`, `fail`, and `quote`.
  *
  * @throws {Error} for anything else.
  */
@@ -26,13 +26,10 @@ export function renderTemplate(
   scope: object,
   defined: DefinedTemplates = new Map(),
 ): string {
-  const chosen = template.replace(document, (_, path: string, body: string) =>
-    isTrue(valueOf(path, scope)) ? body : '',
+  const chosen = template.replace(document, (_, test: string, body: string) =>
+    isChosen(test, scope) ? body : '',
   );
-  const decided = chosen.replaceAll(branch, (_, path: string, yes: string, no: string) =>
-    isTrue(valueOf(path, scope)) ? yes : no,
-  );
-  const listed = decided.replaceAll(entries, (_, path: string, body: string) =>
+  const listed = chosen.replaceAll(entries, (_, path: string, body: string) =>
     Object.entries(recordAt(valueOf(path, scope)))
       .map(([key, value]) =>
         body
@@ -42,11 +39,15 @@ export function renderTemplate(
       .join(''),
   );
   const unfolded = listed.replaceAll(block, (_, kind: string, path: string, body: string) => {
-    const value = valueOf(path, scope);
+    // The value of a former version may be there.
+    const value = kind === 'with' ? at(scope, ...path.split('.').slice(1)) : valueOf(path, scope);
     const items = kind === 'range' && Array.isArray(value) ? value : isTrue(value) ? [value] : [];
     return items.map((dot: unknown) => body.replaceAll('{{ toJson . }}', () => JSON.stringify(dot))).join('');
   });
-  return unfolded.replaceAll(/\{\{ ([^}]*) \}\}/g, (_, expression: string) => {
+  const decided = unfolded.replaceAll(branch, (_, test: string, yes: string, no: string | undefined) =>
+    isChosen(test, scope) ? yes : (no ?? ''),
+  );
+  return decided.replaceAll(/\{\{ ([^}]*) \}\}/g, (_, expression: string) => {
     const [call = '', ...pipes] = expression.split(' | ');
     return pipes.reduce(
       (value, pipe) => {
@@ -56,6 +57,11 @@ export function renderTemplate(
       evaluate(call, scope, defined),
     );
   });
+}
+
+function isChosen(test: string, scope: object): boolean {
+  const paths = test.startsWith('or ') ? test.split(' ').slice(1) : [test];
+  return paths.some((path) => isTrue(valueOf(path, scope)));
 }
 
 function evaluate(call: string, scope: object, defined: DefinedTemplates): string {
@@ -81,6 +87,7 @@ function evaluate(call: string, scope: object, defined: DefinedTemplates): strin
     if (included === undefined || operands[1] !== '.') throw new Error(`nothing is defined for ${call}`);
     return renderTemplate(included, scope, defined).trim();
   }
+  if (name === 'fail') throw new Error(textOf(operands[0] ?? '', scope));
   if (name === 'default') {
     const [otherwise = '', given = ''] = operands.map((operand) => textOf(operand, scope));
     return given === '' ? otherwise : given;
@@ -105,6 +112,7 @@ function valueOf(path: string, scope: object): unknown {
 
 /** As in Go templates: false, 0, "", nil and what is empty are not. */
 function isTrue(value: unknown): boolean {
+  if (value === undefined) return false;
   if (typeof value === 'object') return value !== null && Object.keys(value).length > 0;
   return value !== false && value !== 0 && value !== '';
 }

@@ -25,10 +25,14 @@ export function kustomize(directory: string): KubeObject[] {
 
 /** The base, or an overlay, with components, as a user's kustomization would have them. */
 export function kustomizeWith(components: string | readonly string[], on = 'base'): KubeObject[] {
-  const directory = mkdtempSync(join(process.cwd(), 'deploy', '.test-'));
   const paths = [components].flat().map((component) => `../components/${component}`);
+  return kustomizeText(`resources: [../${on}]\ncomponents: [${paths.join(', ')}]\n`);
+}
+
+/** What a kustomization in a folder beside `deploy/base` makes. */
+export function kustomizeText(text: string): KubeObject[] {
+  const directory = mkdtempSync(join(process.cwd(), 'deploy', '.test-'));
   try {
-    const text = `resources: [../${on}]\ncomponents: [${paths.join(', ')}]\n`;
     writeFileSync(join(directory, 'kustomization.yaml'), text);
     return kustomize(directory);
   } finally {

@@ -360,6 +360,11 @@ function run(
 ): Promise<string> {
   return new Promise((done, failed) => {
     const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    // First: where no descriptor is left, there are no streams, and the error comes later.
+    child.on('error', (error) => {
+      const hint = isText(installHint) ? `\n${installHint}` : '';
+      failed(new Error(`${what} cannot be run: ${error.message}${hint}`, { cause: error }));
+    });
     // Not spawn's own timeout: child processes of the plugin may keep its output open.
     const late = setTimeout(() => {
       failed(new Error(`${what} did not finish within ${pluginTimeoutMs / 1000} s`));
@@ -375,10 +380,6 @@ function run(
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       complaint = (complaint + text).slice(-1000);
-    });
-    child.on('error', (error) => {
-      const hint = isText(installHint) ? `\n${installHint}` : '';
-      failed(new Error(`${what} cannot be run: ${error.message}${hint}`, { cause: error }));
     });
     child.on('close', (code, signal) => {
       clearTimeout(late);

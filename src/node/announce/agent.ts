@@ -4,6 +4,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import type { Host } from '../../host/host.ts';
 import { AnnouncingAgent, collectMs } from '../../network/announcing/agent.ts';
 import { type AgentAction, type AgentEvent, internalAddresses } from '../../network/announcing/agent-io.ts';
+import type { LeaseTimes } from '../../network/announcing/fence.ts';
 import { ownerOfMac } from '../../network/announcing/agent-report.ts';
 import { isPooled } from '../../network/announcing/assigned-addresses.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
@@ -30,6 +31,7 @@ export interface AnnounceAgentOptions {
   readonly onAPILoss: 'hold' | 'withdraw';
   /** Seconds that addresses stay after an orderly end which no other node can take over. */
   readonly restartGraceSeconds: number;
+  readonly lease: LeaseTimes;
   /** The UDP port of heartbeats, the same on all nodes. */
   readonly heartbeatPort: number;
   readonly layer2?: Pick<Partial<Layer2Options>, 'on' | 'arping'>;
@@ -64,12 +66,12 @@ export class AnnounceAgent implements Runnable {
   #renewalError = '';
 
   constructor(options: AnnounceAgentOptions) {
-    const { bgpPeers, context, host, layer2 = {}, nodeName, onAPILoss, restartGraceSeconds } = options;
+    const { bgpPeers, context, host, layer2 = {}, nodeName, onAPILoss, restartGraceSeconds, lease } = options;
     const { clock, informers, log, metrics } = context;
     this.#options = options;
     this.#clock = clock;
     this.#wakeup = new Wakeup(clock);
-    const agent = new AnnouncingAgent({ node: nodeName, onAPILoss, restartGraceSeconds });
+    const agent = new AnnouncingAgent({ node: nodeName, onAPILoss, restartGraceSeconds, lease });
     const followed = new AnnouncingInformers(informers, options.egress ?? false);
     this.#agent = agent;
     this.#informers = followed;
@@ -77,7 +79,7 @@ export class AnnounceAgent implements Runnable {
     this.#heartbeats = new Heartbeats(host, nodeName, options.heartbeatPort, log);
     this.#layer2 = new Layer2Announcer({
       ...{ host, clock, log, on: layer2.on ?? 'macvlan', arping: layer2.arping ?? false },
-      lifetime: (addresses) => agent.lifetimeSeconds(addresses, clock.monotonic()),
+      lifetime: (addresses, address) => agent.lifetimeSeconds(addresses, clock.monotonic(), address),
       ownerOfMac: (mac, address) => ownerOfMac(agent.reports, mac, address),
       isPooled: (address) => {
         const parsed = parseStrictAddress(address);

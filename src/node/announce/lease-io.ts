@@ -6,7 +6,7 @@ import {
   announcerLeaseName,
   reportAnnotation,
 } from '../../network/announcing/agent-report.ts';
-import { leaseSecondsFor } from '../../network/announcing/fence.ts';
+import { shortestLeaseSeconds } from '../../network/announcing/fence.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import { formatMicroTime } from '../../objects/time.ts';
 import { randomUUID } from 'node:crypto';
@@ -39,7 +39,7 @@ export class LeaseWriter {
   readonly #clock: Clock;
   /** The report that the Lease has; undefined: not known. */
   #writtenReport: string | undefined;
-  #seconds = leaseSecondsFor(0);
+  #seconds = shortestLeaseSeconds;
   /** The Lease as it was last read or written; undefined: to be read. */
   #known: { readonly version: string; readonly acquired: string | undefined } | undefined;
 

@@ -12,6 +12,7 @@ import { type ParsedAddress, parseAddress, parseCidr, ipFamilies } from '../../o
 import { jsonEqual } from '../../objects/json.ts';
 import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import { parseTime } from '../../objects/time.ts';
+import { serviceNameLabel } from '../../objects/endpoints.ts';
 
 /** The fields of objects in the agent's caches: a cluster has hundreds of thousands of endpoints. */
 
@@ -84,7 +85,7 @@ function trimMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
 }
 
 const labelsRead: ReadonlySet<string> = new Set([
-  'kubernetes.io/service-name',
+  serviceNameLabel,
   'service.kubernetes.io/headless',
   'service.kubernetes.io/service-proxy-name',
   'topology.kubernetes.io/zone',

@@ -9,6 +9,7 @@ import { announceSelectors } from '../../../src/network/announcing/agent-report.
 import { AnnounceAgent } from '../../../src/node/announce/agent.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { AnnouncingCluster } from '../support/announcing.ts';
+import { defaultLeaseTimes } from '../../../src/network/announcing/fence.ts';
 import { missingFor } from '../support/gate.ts';
 
 const missing = missingFor('user');
@@ -128,7 +129,7 @@ describe.skipIf(missing !== '')(`announcing${missing === '' ? '' : ` (missing: $
         ...{
           leaseNamespace: 'kube-system',
           onAPILoss: 'hold',
-          restartGraceSeconds: 0,
+          ...{ restartGraceSeconds: 0, lease: defaultLeaseTimes },
           heartbeatPort: 10_262,
         },
       });

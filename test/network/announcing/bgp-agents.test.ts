@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { listAt, textAt } from '../../../src/objects/json.ts';
+import { blockOf } from '../../support/pages.ts';
 import { call } from '../../support/test-server.ts';
 import { AnnouncingCluster } from '../support/announcing.ts';
 import { Bird, birdRoutes } from '../support/bird.ts';
@@ -11,14 +12,8 @@ const missing = [missingFor('user'), missingProgram('bird', 'bird2')]
   .filter((what) => what !== '')
   .join(', ');
 
-/** As docs/bgp.md has it. */
-const router = `
-template bgp node {
-  local as 64513; hold time 3; error wait time 1, 10;
-  ipv4 { import all; export none; }; ipv6 { import all; export none; };
-}
-protocol bgp node1 from node { neighbor 192.0.2.11 as 64512; }
-protocol bgp node2 from node { neighbor 192.0.2.12 as 64512; }`;
+const whole = blockOf('docs/bgp.md', 'router id 192.0.2.1;');
+const router = whole.slice(whole.indexOf('template'));
 
 const address = '203.0.113.1';
 const both = ['192.0.2.11', '192.0.2.12'];

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { gapTimeout } from '../support/address-watch.ts';
 import { AnnouncingCluster } from '../support/announcing.ts';
+import { listAt, numberAt, textAt } from '../../../src/objects/json.ts';
 import { missingFor, missingProgram } from '../support/gate.ts';
+import { endpointSlice } from '../support/objects.ts';
 
 const missing = [missingFor('user'), missingProgram('arping', 'iputils-arping')]
   .filter((what) => what !== '')
@@ -93,6 +95,42 @@ describe.skipIf(missing !== '')(`a crash${missing === '' ? '' : ` (missing: ${mi
       await expect.poll(() => back.owners.at(-1)).toBe(owner);
       await expect.poll(() => cluster.holders(address)).toEqual([owner]);
       expect((await back.stop()).failedTwice).toBe(0);
+    },
+  );
+
+  it.each(crashes.slice(1).filter(({ movesAway }) => movesAway !== true))(
+    'of $of leaves the address that no other node can have',
+    async ({ crash, mend }) => {
+      const alone = '192.0.2.201';
+      const holder = 'node-2';
+      await cluster.service('alone', [alone], { externalTrafficPolicy: 'Local' });
+      await cluster.cluster.slice(
+        endpointSlice('IPv4', [{ address: '10.244.2.2', node: holder }], 8080, 'alone'),
+      );
+      // Until it has its longer lifetime.
+      const lifetime = async (): Promise<number> => {
+        const { stdout } = await cluster.ip(holder, '-json', 'address', 'show', 'to', alone);
+        const links: unknown = JSON.parse(stdout);
+        const [link] = listAt({ links }, 'links').filter((each) => listAt(each, 'addr_info').length > 0);
+        return numberAt(listAt(link, 'addr_info')[0], 'valid_life_time');
+      };
+      await expect.poll(lifetime, { timeout: 60_000 }).toBeGreaterThan(10);
+      const before = (await cluster.history.holders(alone)).length;
+      await crash(cluster, holder);
+      // Others have given its Lease back, and so would have taken it.
+      const isReleased = async (): Promise<boolean> =>
+        (await cluster.leases()).some(
+          (lease) =>
+            textAt(lease, 'metadata', 'name') === `announcer.${holder}` &&
+            textAt(lease, 'spec', 'holderIdentity') === '',
+        );
+      await expect.poll(isReleased, { timeout: 60_000 }).toBe(true);
+      expect(await cluster.holders(alone)).toEqual([holder]);
+      expect(await cluster.whoAnswers(alone)).toBe(holder);
+      await mend(cluster, holder);
+      await cluster.settled();
+      expect((await cluster.history.holders(alone)).slice(before)).toEqual([]);
+      await cluster.remove('alone', [alone]);
     },
   );
 });

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { blockOf } from '../../support/pages.ts';
 import { missingFor } from '../support/gate.ts';
 import { type Located, startNetwork, type TestNetwork } from '../support/network.ts';
 import { manyRoutes, peerAt, routesTo, speakerAt, SpeakerProcess } from '../support/speaker.ts';
@@ -12,19 +13,7 @@ const missing = [missingFor('root'), existsSync(`${daemons}/bgpd`) ? '' : 'bgpd 
   .filter((what) => what !== '')
   .join(', ');
 
-/** As docs/bgp.md has it. */
-const config = `
-router bgp 64513
- bgp router-id 192.0.2.2
- no bgp ebgp-requires-policy
- timers bgp 1 3
- neighbor nodes peer-group
- neighbor nodes remote-as 64512
- bgp listen range 192.0.2.0/24 peer-group nodes
- address-family ipv6 unicast
-  neighbor nodes activate
- exit-address-family
-`;
+const config = blockOf('docs/bgp.md', 'router bgp 64513');
 
 describe.skipIf(missing !== '')(`BGP with FRR${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
   let network: TestNetwork;

@@ -96,6 +96,38 @@ describe.skipIf(missing !== '')(`layer 2${missing === '' ? '' : ` (missing: ${mi
     expect(logged).toEqual([]);
   });
 
+  it.each<[string, Partial<Pick<Layer2Options, 'on'>>]>([
+    ['on an interface of ours', {}],
+    ['on the interface itself', { on: 'interface' }],
+  ])('puts back what somebody else takes away, and says so in one line: %s', async (_, options) => {
+    const addresses = ['192.0.2.203', '192.0.2.204', '2001:db8::f004'];
+    const made = await announcer('node-1', options);
+    const { host } = network.at('node-1').machine;
+    const round = async (): Promise<void> => {
+      await made.look();
+      await made.announce(onEth0(...addresses));
+    };
+    const shown = async (): Promise<string> => (await host.exec('ip', ['-br', 'address'])).stdout;
+    await round();
+    await round();
+    const [, link = ''] = /^([^\s@]+).*192\.0\.2\.203/m.exec(await shown()) ?? [];
+    const taken = ['192.0.2.203/32', '2001:db8::f004/128'].map((each) => `address del ${each} dev ${link}`);
+    const ways = options.on === 'interface' ? [taken] : [taken, [`link del ${link}`]];
+    for (const way of ways) {
+      for (const words of way) expect((await host.exec('ip', words.split(' '))).stderr).toBe('');
+      const before = logged.length;
+      await round();
+      await round();
+      for (const address of addresses) expect(await shown()).toContain(address);
+      expect(logged.slice(before)).toEqual([expect.stringContaining('"reason":"AddressRemoved"')]);
+    }
+    // What ends because nobody wants it is no news.
+    const before = logged.length;
+    await made.announce([]);
+    await round();
+    expect(logged.slice(before)).toEqual([]);
+  });
+
   it('goes on at once while arping tells of many addresses', async () => {
     const addresses = Array.from({ length: 40 }, (_, n) => `192.0.2.${150 + n}`);
     const made = await announcer('node-1', { on: 'interface', arping: true });

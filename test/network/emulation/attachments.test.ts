@@ -171,6 +171,33 @@ describePods('Secondary networks', () => {
     await listening;
   });
 
+  it('the outside machine leaves a gateway alone that a pool may give to a Service', async () => {
+    const outside = async (): Promise<string> =>
+      (await pods.server.run(['ip', '-br', 'address', 'show', 'eth1'], { outside: true })).stdout;
+    const pool = (exclude: readonly string[]): Promise<unknown> =>
+      pods.call('POST', '/apis/servicenet.dev/v1alpha1/addresspools', {
+        ...{ apiVersion: 'servicenet.dev/v1alpha1', kind: 'AddressPool', metadata: { name: 'lan' } },
+        spec: { addresses: ['192.168.93.0/28'], exclude },
+      });
+    await pool([]);
+    const ipam = (gateway: string): object => ({
+      type: 'static',
+      addresses: [{ address: '192.168.93.100/24', gateway }],
+    });
+    await define('pooled', { type: 'macvlan', master: 'eth1', ipam: ipam('192.168.93.1') });
+    await define('free', { type: 'macvlan', master: 'eth1', ipam: ipam('192.168.93.20') });
+    expect(await until(outside, (text) => text.includes('192.168.93.20/24'))).not.toContain(
+      '192.168.93.1/24',
+    );
+    await pods.call('DELETE', '/apis/servicenet.dev/v1alpha1/addresspools/lan');
+    await until(outside, (text) => text.includes('192.168.93.1/24'));
+    await pool([]);
+    await until(outside, (text) => !text.includes('192.168.93.1/24'));
+    await pods.call('DELETE', '/apis/servicenet.dev/v1alpha1/addresspools/lan');
+    await pool(['192.168.93.1']);
+    await until(outside, (text) => text.includes('192.168.93.1/24'));
+  });
+
   it('the default route goes where a Pod asks for it, and the cluster stays in reach', async () => {
     await define('way', {
       ...{ type: 'macvlan', master: 'eth1' },

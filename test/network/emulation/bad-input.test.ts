@@ -146,7 +146,7 @@ describePods('The cluster network says what is wrong and goes on:', () => {
     await pods.running('second', 1);
     await pods.pod('third', 'third', { ports: [{ containerPort: 80, hostPort: 8091 }] });
     expect(await eventOf('third', 'FailedScheduling')).toBe(
-      "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+      "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.",
     );
     await pods.delete('pods', 'second');
     await answers('third');

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { blockOf } from '../../support/pages.ts';
 import { missingFor, missingProgram } from '../support/gate.ts';
 import { end, UpHome } from '../support/up-process.ts';
 
@@ -9,17 +10,7 @@ const missing = [missingFor('user'), missingProgram('bird', 'bird2')]
   .filter((what) => what !== '')
   .join(', ');
 
-/** As docs/bgp.md has it. */
-const bird = `
-router id 172.19.255.2;
-protocol device {}
-protocol kernel { ipv4 { export all; }; merge paths on; }
-protocol bgp nodes {
-  local as 64513; neighbor range 172.18.0.0/15 as 64512; dynamic name "node";
-  hold time 3;
-  ipv4 { import all; export none; };
-}
-`;
+const bird = blockOf('docs/bgp.md', 'router id 172.19.255.2;');
 const objects = `
 apiVersion: servicenet.dev/v1alpha1
 kind: BGPPeer

@@ -242,6 +242,25 @@ forMakers('containers as processes keep what is not theirs as it is', (maker) =>
     },
   );
 
+  /** A hostPath of the machine of a type. */
+  const ofType = (name: string, type: string): Partial<PodSpec> => ({
+    restartPolicy: 'Never',
+    volumes: [{ name: 'host', hostPath: { path: join(outside, name), type } }],
+  });
+
+  it.each([
+    ['f', 'Directory', /hostPath type check failed: .* is not a directory$/],
+    ['none', 'DirectoryOrCreate', /is not there: up makes it with --writable-host-paths alone$/],
+    ['none', 'FileOrCreate', /is not there: up makes it with --writable-host-paths alone$/],
+  ])('a Pod waits for %s of the type %s', async (path, type, why) => {
+    const name = `waits-${path}-${type.toLowerCase()}`;
+    run(name, { command: ['true'], ...atHp }, ofType(path, type));
+    const events = ['get', 'events', '--field-selector', `involvedObject.name=${name},reason=FailedMount`];
+    const message = (): string => kubectl([...events, '-o', 'jsonpath={.items[*].message}']);
+    await expect.poll(message).toMatch(why);
+    kubectl(['delete', 'pod', name, '--now']);
+  });
+
   it('with --writable-host-paths, a hostPath is the folder of the machine, and nothing else is', async () => {
     await end(up, 'SIGTERM');
     up = await home.start(['--containers=processes', '--nodes=1', '--writable-host-paths']);
@@ -258,5 +277,17 @@ forMakers('containers as processes keep what is not theirs as it is', (maker) =>
       'connect a socket of a hostPath yes',
     ]);
     expect(readdirSync(outside).sort()).toEqual(['f', 'new', 's']);
+
+    const write = (name: string, type: string, script: string): void =>
+      run(name, { command: ['sh', '-c', script], ...atHp }, ofType(`made/${name}`, type));
+    write('folder', 'DirectoryOrCreate', 'echo folder >/hp/x; ls -d /hp/');
+    expect(await printed('folder')).toEqual(['/hp/']);
+    write('text', 'FileOrCreate', 'echo text >/hp; stat -c %F /hp');
+    expect(await printed('text')).toEqual(['regular file']);
+    // A container runtime makes what has no type.
+    write('untyped', '', 'echo untyped >/hp/x; ls -d /hp/');
+    expect(await printed('untyped')).toEqual(['/hp/']);
+    const made = (path: string): string => readFileSync(join(outside, 'made', path), 'utf8');
+    expect([made('folder/x'), made('text'), made('untyped/x')]).toEqual(['folder\n', 'text\n', 'untyped\n']);
   });
 });

@@ -197,20 +197,25 @@ describe.skipIf(missing !== '')(
           { name: 'data', emptyDir: {} },
           { name: 'key', secret: { secretName: 'readable', defaultMode: 0o400 } },
         ];
-        const script = `id -u; id -g; id -G; touch /data/f; stat -c '%u %g' /data/f; stat -Lc '%a %g' /key/key; cat /key/key; echo " $HOME"; grep CapEff /proc/self/status`;
+        const script = `id -u; id -g; id -G; touch /data/f; stat -c '%u %g' /data/f; stat -Lc '%a %g' /key/key; cat /key/key; echo " $HOME"; grep CapEff /proc/self/status; echo -n left >/dev/own-log`;
+        const terminationMessagePath = '/dev/own-log';
         await pod('user', {
           restartPolicy: 'Never',
           volumes,
           securityContext: { runAsUser: 1000, fsGroup: 2000, supplementalGroups: [3000] },
-          containers: [shell('main', script, { volumeMounts, securityContext: { runAsGroup: 1500 } })],
+          containers: [
+            shell('main', script, {
+              ...{ volumeMounts, terminationMessagePath, securityContext: { runAsGroup: 1500 } },
+            }),
+          ],
         });
         await pod('root', {
           securityContext: { runAsNonRoot: true },
           containers: [shell('main', 'id -u', { securityContext: { runAsUser: 0 } })],
         });
-        expect(
-          await logOf(await until('user', ({ status }) => status.phase === 'Succeeded'), 'main'),
-        ).toEqual([
+        const user = await until('user', ({ status }) => status.phase === 'Succeeded');
+        expect(statusOf(user, 'main')?.state?.terminated?.message).toBe('left');
+        expect(await logOf(user, 'main')).toEqual([
           ...['1000', '1500', '1500 2000 3000', '1000 2000', '440 2000', 'k /', 'CapEff:\t0000000000000000'],
         ]);
         const refused = await until(

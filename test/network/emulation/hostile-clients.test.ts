@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { controlPlaneAddresses, outsideAddresses } from '../../../src/emulation/lan.ts';
 import { run } from '../../../src/host/local-host.ts';
 import { listAt, numberAt, textAt } from '../../../src/objects/json.ts';
@@ -136,7 +136,15 @@ describePods('Listeners of the cluster', () => {
     { timeout: (seconds + 300) * 1000 },
     async () => {
       await answer();
-      const before = [insideOf(process), programsProcess()];
+      const processes = (): unknown => {
+        try {
+          return [insideOf(process), programsProcess()];
+        } catch (error) {
+          return String(error);
+        }
+      };
+      const before = processes();
+      const errors = vi.spyOn(process.stderr, 'write');
       const api = new URL(pods.server.url);
       const tls = (address: string, port: number): HostileTarget[] => [
         { protocol: 'tcp', address, port },
@@ -179,11 +187,14 @@ describePods('Listeners of the cluster', () => {
         pods.server.run(command(peers), { outside: true }),
         once(local, 'exit'),
       ]);
+      const said = errors.mock.calls.map(([text]) => String(text)).join('');
+      errors.mockRestore();
+      expect(processes(), said).toEqual(before);
       expect(numberAt(JSON.parse(ofApi), 'connections')).toBeGreaterThan(0);
       expect(numberAt(JSON.parse(ofNode.stdout || '{}'), 'fromPort0'), ofNode.stderr).toBeGreaterThan(0);
       expect(numberAt(JSON.parse(ofPeer.stdout || '{}'), 'connections'), ofPeer.stderr).toBeGreaterThan(0);
       await answer();
-      expect([insideOf(process), programsProcess()]).toEqual(before);
+      expect(processes()).toEqual(before);
       for (const name of Object.keys(servers)) {
         expect(await built.statusOf(name), name).toMatchObject({
           restartCount: 0,

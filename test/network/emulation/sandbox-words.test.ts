@@ -18,6 +18,27 @@ const ways = [
   ['unshare', ''],
 ] as const;
 
+/** A shell with namespaces of its own and a tmpfs at /run, which runs a script. */
+function inNamespaces(maker: string, setUp: string, ...words: readonly string[]) {
+  const [first = '', ...rest] = [
+    ...(maker === 'user' ? [...asUser, 'unshare', '--user', '--map-root-user'] : ['unshare']),
+    ...['--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child', 'sh', '-c'],
+    ...[`mount -t tmpfs tmpfs /run && ${setUp}`, 'sh', process.execPath, program, ...words],
+  ];
+  const { status, stdout, stderr } = spawnSync(first, rest, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
+  });
+  return { status, stderr, lines: stdout.trim().split('\n') };
+}
+
+/** An overlay on another one: the kernel takes no third. */
+const deep = `for n in 1 2; do
+  mkdir -p /run/deep/$n/upper /run/deep/$n/work
+  mount -t overlay overlay -o lowerdir=/opt,upperdir=/run/deep/$n/upper,workdir=/run/deep/$n/work /opt || exit 9
+done`;
+
 describe.each(makers)('a sandbox of $maker (missing: $missing)', ({ maker, missing }) => {
   const rows = ways.flatMap(([way, lacks]) => [
     [way, 'read-only', lacks] as const,
@@ -26,18 +47,7 @@ describe.each(makers)('a sandbox of $maker (missing: $missing)', ({ maker, missi
   it.for(rows)('made with %s is %s, and the machine stays as it is', ([way, kind, lacks], { skip }) => {
     const absent = missing === '' ? lacks : missing;
     skip(absent !== '', `missing: ${absent}`);
-    const words = [
-      ...(maker === 'user' ? [...asUser, 'unshare', '--user', '--map-root-user'] : ['unshare']),
-      ...['--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child', 'sh', '-c'],
-      'mount -t tmpfs tmpfs /run && exec "$@"',
-      ...['sh', process.execPath, program, way, kind, 'sh', '-c', script],
-    ];
-    const { status, stdout, stderr } = spawnSync(words[0] ?? '', words.slice(1), {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
-    });
-    expect({ status, stderr, lines: stdout.trim().split('\n') }).toEqual({
+    expect(inNamespaces(maker, 'exec "$@"', way, kind, 'sh', '-c', script)).toEqual({
       status: 7,
       stderr: '',
       lines: [
@@ -48,5 +58,14 @@ describe.each(makers)('a sandbox of $maker (missing: $missing)', ({ maker, missi
       ],
     });
     expect(existsSync('/etc/servicenet-own') || existsSync('/etc-own')).toBe(false);
+  });
+
+  it.for(ways)('made with %s does not start where a layer cannot be mounted', ([way, lacks], { skip }) => {
+    const absent = missing === '' ? lacks : missing;
+    skip(absent !== '', `missing: ${absent}`);
+    const setUp = `${deep}; "$@"; code=$?; ls /opt/pwned 2>/dev/null; exit $code`;
+    const { status, stderr, lines } = inNamespaces(maker, setUp, way, 'writable', 'touch', '/opt/pwned');
+    expect([status, lines]).toEqual([128, ['']]);
+    expect(stderr).toContain('the kernel refuses a layer over /opt');
   });
 });

@@ -78,5 +78,76 @@ describe.skipIf(missing !== '')(
       });
       expect(home.run(['--node', node], 'nft', 'delete', 'table', 'ip', 'x').stderr).toBe('');
     });
+
+    it('says of a host of an Ingress what its router and the backends do', async () => {
+      const kubectl = (input: object, ...args: string[]): void => {
+        const options = { encoding: 'utf8', env: home.environment, input: JSON.stringify(input) } as const;
+        const { status, stderr } = spawnSync('kubectl', ['-n', 'shop', ...args], options);
+        expect(status, stderr).toBe(0);
+      };
+      const backend = { service: { name: 'catalog', port: { number: 80 } } };
+      const rules = [
+        { host: 'a.test', http: { paths: [{ path: '/shop', pathType: 'Prefix', backend }] } },
+        {
+          host: 'b.test',
+          http: {
+            paths: [
+              {
+                path: '/',
+                pathType: 'Prefix',
+                backend: { service: { name: 'nobody', port: { number: 80 } } },
+              },
+            ],
+          },
+        },
+      ];
+      const meta = { apiVersion: 'networking.k8s.io/v1', metadata: { name: 'routed' } };
+      kubectl(
+        { ...meta, kind: 'Ingress', spec: { ingressClassName: 'servicenet', rules } },
+        ...['apply', '-f', '-'],
+      );
+      const address = (): string =>
+        spawnSync(
+          'kubectl',
+          ['-n', 'shop', 'get', 'ingress', 'routed', '-o=jsonpath={.status.loadBalancer.ingress[0].ip}'],
+          { encoding: 'utf8', env: home.environment },
+        ).stdout;
+      await expect.poll(address, { timeout: 60_000 }).not.toBe('');
+      const isGood = (place: readonly string[], host: string, path: string): boolean => {
+        const format = ['-s', '-o', '/dev/null', '-w', '%{http_code}', '--max-time', '5'];
+        const url = `http://${address()}${path}`;
+        return home.run(place, 'curl', ...format, '-H', `Host: ${host}`, url).stdout === '200';
+      };
+      const compare = async (host: string, path: string, isReachable: boolean): Promise<void> => {
+        const pod = ['--pod', 'deploy/shop/cart'];
+        for (const [place, source] of [
+          [['--outside'], 'outside'],
+          [pod, 'deploy/shop/cart'],
+        ] as const) {
+          const seen = (): unknown => {
+            const { status, stdout, stderr } = home.servicenet('trace', source, `http://${host}${path}`);
+            return [
+              status,
+              isGood(place, host, path),
+              stderr,
+              status === (isReachable ? 0 : 1) ? '' : stdout,
+            ];
+          };
+          await expect.poll(seen, { timeout: 60_000 }).toEqual([isReachable ? 0 : 1, isReachable, '', '']);
+        }
+      };
+      await compare('a.test', '/shop', true);
+      await compare('a.test', '/other', false);
+      await compare('b.test', '/', false);
+      await compare('none.test', '/', false);
+      const policy = {
+        ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: 'catalog' } },
+        spec: { podSelector: { matchLabels: { app: 'catalog' } }, ingress: [] },
+      };
+      kubectl(policy, 'apply', '-f', '-');
+      await compare('a.test', '/shop', false);
+      kubectl({}, 'delete', 'networkpolicy', 'catalog');
+      await compare('a.test', '/shop', true);
+    });
   },
 );

@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { listAt, parseRecord, recordAt } from '../../../src/objects/json.ts';
+import { ask } from '../../support/page.ts';
 import { forMakers } from '../support/for-makers.ts';
 import { end, familyOf, insideOf, UpHome } from '../support/up-process.ts';
 
@@ -43,6 +45,17 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     expect(run([], '/no/such/program').status).toBe(127);
   });
 
+  it('runs programs in a Pod, and in one of a workload', async () => {
+    const asked = ['curl', '-s', 'http://localhost:8080/hostname'];
+    const name = await vi.waitUntil(() => run(['--pod', 'deploy/shop/catalog'], ...asked).stdout.trim());
+    expect(name).toMatch(/^catalog-/);
+    expect(run(['-n', 'shop', '--pod', name], ...asked).stdout.trim()).toBe(name);
+    expect(run(['--pod', `shop/${name}`], ...asked).stdout.trim()).toBe(name);
+    expect(run(['--pod', 'deploy/shop/nope'], 'true').stderr).toBe(
+      'servicenet: there is no Pod of Deployment nope in namespace shop\n',
+    );
+  });
+
   it('begins programs in the folder that it was called in, which is not that of up', () => {
     for (const place of [[], ['--node', 'node-1'], ['--outside']]) {
       expect(run(place, 'pwd').stdout).toBe(`${home.folder}\n`);
@@ -64,6 +77,38 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     const [podIP = '', link = ''] = stdout.split('\n');
     expect(podIP).toMatch(/^10\.244\./);
     expect(link).toContain(` ${podIP}/32`);
+  });
+
+  it('opens a real connection for the page: from a Pod, a node and outside, and to the cluster alone', async () => {
+    const link = new URL(home.servicenet('page').stdout.trim());
+    const { origin, hash } = link;
+    const post = async (path: string, body: object, session = ''): Promise<Record<string, unknown>> => {
+      const headers = {
+        host: link.host,
+        origin,
+        'content-type': 'application/json',
+        authorization: `Bearer ${session}`,
+      };
+      const { text } = await ask(Number(link.port), 'POST', path, headers, JSON.stringify(body));
+      return parseRecord(text) ?? {};
+    };
+    const { session } = await post('/data/session', { key: hash.slice('#k='.length) });
+    const check = async (from: string, to: string): Promise<Record<string, unknown>> =>
+      await vi.waitFor(
+        async () => {
+          const answer = await post('/data/trace', { from, to, check: true }, String(session));
+          // One a second.
+          expect(answer['reason']).not.toBe('TooManyRequests');
+          return answer;
+        },
+        { timeout: 60_000, interval: 200 },
+      );
+    for (const from of ['deploy/shop/catalog', 'node/node-1', 'outside']) {
+      const [traced] = listAt(await check(from, 'svc/shop/storefront:80'), 'traces');
+      expect(recordAt(traced, 'packet'), from).toMatchObject({ outcome: 'connected', agrees: true });
+    }
+    expect(await check('node/node-1', 'outside:80')).toMatchObject({ reason: 'CannotCheck' });
+    expect(await check('node/node-1', '203.0.113.77:80')).toMatchObject({ reason: 'CannotCheck' });
   });
 
   it('leads load balancer addresses in from outside, and published ports from this machine', async () => {

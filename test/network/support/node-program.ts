@@ -139,6 +139,19 @@ export class NodeProgram {
     return { residentMiB: mebibytes('VmRSS'), highestMiB: mebibytes('VmHWM'), cpuMs };
   }
 
+  /** Memory of the process and of those that it has started, in MiB: resident, and by PSS what they share in parts. */
+  async memory(): Promise<{ readonly residentMiB: number; readonly pssMiB: number }> {
+    const script =
+      'of() { cat "/proc/$1/smaps_rollup"; for c in $(cat "/proc/$1/task/"*/children); do of "$c"; done; }; of "$0"';
+    const { stdout } = await this.#machine.host.exec('sh', ['-c', script, await this.#pid()]);
+    const sum = (name: string): number =>
+      [...stdout.matchAll(new RegExp(`^${name}:\\s+(\\d+) kB`, 'gm'))].reduce(
+        (all, [, kibibytes]) => all + Number(kibibytes) / 1024,
+        0,
+      );
+    return { residentMiB: sum('Rss'), pssMiB: sum('Pss') };
+  }
+
   /** The shell writes it shortly after the start. */
   async #pid(): Promise<string> {
     for (;;) {

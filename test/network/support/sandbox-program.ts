@@ -28,11 +28,15 @@ const [first = '', ...rest] = [
       hasBubblewrap: way === 'bwrap',
       capabilities: defaultCapabilities,
       hasTerminal: false,
+      memoryLimit: undefined,
     },
   }),
   ...['sh', '-c', report, '/', ...command],
 ];
 const child = spawn(first, rest, { stdio: ['ignore', 'inherit', 'inherit', 'pipe'] });
+let reported = '';
+child.stdio[3]?.on('data', (chunk: Buffer) => (reported += chunk.toString()));
 child.once('close', (code, signal) => {
   process.exitCode = code ?? (signal === null ? 1 : 128);
+  if (code === 128) process.stderr.write(reported);
 });

@@ -84,6 +84,16 @@ export class UpHome {
     return this.servicenet('run', ...place, '--', ...program);
   }
 
+  /** What `servicenet run` prints, to the end of the program: whatever its exit code is. */
+  async output(place: readonly string[], ...program: readonly string[]): Promise<string> {
+    const [first = '', ...rest] = [...this.#words, 'run', ...place, '--', ...program];
+    const process = spawn(first, rest, { env: this.environment, stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    process.stdout.on('data', (chunk) => (output += String(chunk)));
+    await once(process, 'close');
+    return output;
+  }
+
   /** Begins `servicenet run`. */
   begin(place: readonly string[], ...program: readonly string[]): ChildProcess {
     const [first = '', ...rest] = [...this.#words, 'run', ...place, '--', ...program];

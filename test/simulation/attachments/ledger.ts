@@ -14,8 +14,8 @@ export const pods = '/api/v1/namespaces/default/pods';
 /** The path of the pools. */
 export const pools = '/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/kube-system/ippools';
 
-/** Two ranges that have 30 addresses in common. */
-const ranges = { wide: '10.70.0.0/26', narrow: '10.70.0.0/27' };
+/** Two ranges that have 62 addresses in common. */
+const ranges = { wide: '10.70.0.0/25', narrow: '10.70.0.0/26' };
 
 /** Who was given which address, in the order in which the server stored it. */
 export class Ledger {

@@ -142,6 +142,11 @@ const others = [
   `${'\xff'.repeat(16)}\xff\xff\x02`,
   `${'\xff'.repeat(16)}\x00\x1d\x01\x04\xff\xff\x00\x00\x00\x00\x00\x00\x00`,
   `${'\xff'.repeat(16)}\x00\x17\x02\x00\x00\x00\x00`,
+  // The control socket of up.
+  '{"where":{"kind":"pod"}}\n',
+  '{"where":null,"page":{}}\n{"page":{}}\n',
+  '[]\n',
+  '{"where":{"kind":"__proto__"},"folder":[]}\n',
   // Heartbeats.
   '{"ask":{},"addresses":"x"}',
   '{"node":"a","ask":"1 2","addresses":[1,null]}',

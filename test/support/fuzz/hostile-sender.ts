@@ -13,8 +13,8 @@ import { drawsOf, hostileBytes, knownRequests } from './hostile-bytes.ts';
 
 /** A listener, by the innermost protocol that is spoken to it. */
 interface Listener {
-  /** `peer`: it is the other side that connects, to this address. */
-  readonly protocol: 'tcp' | 'tls' | 'udp' | 'peer';
+  /** `peer`: it is the other side that connects, to this address. `unix`: the address is a path. */
+  readonly protocol: 'tcp' | 'tls' | 'udp' | 'unix' | 'peer';
   readonly address: string;
   readonly port: number;
   /** By TLS: the protocol that is agreed on. */
@@ -29,7 +29,8 @@ const sent = { connections: 0, datagrams: 0, fromPort0: 0 };
 
 function listenerOf(value: unknown): Listener {
   const protocol =
-    (['tcp', 'tls', 'udp', 'peer'] as const).find((each) => each === textAt(value, 'protocol')) ?? 'tcp';
+    (['tcp', 'tls', 'udp', 'unix', 'peer'] as const).find((each) => each === textAt(value, 'protocol')) ??
+    'tcp';
   return {
     protocol,
     address: textAt(value, 'address'),
@@ -44,8 +45,9 @@ async function open({ protocol, address, port, alpn }: Listener): Promise<Socket
     ...{ rejectUnauthorized: false, servername },
     ...(alpn === '' ? {} : { ALPNProtocols: [alpn] }),
   };
-  const plain = connect({ host: address, port });
+  const plain = connect(protocol === 'unix' ? { path: address } : { host: address, port });
   plain.on('error', () => undefined);
+  if (protocol === 'unix') withoutReset.add(plain);
   const socket = protocol === 'tls' ? connectTls({ socket: plain, ...tls }) : plain;
   plainOf.set(socket, plain);
   // A refusal or a reset is an answer, too.
@@ -61,9 +63,13 @@ async function open({ protocol, address, port, alpn }: Listener): Promise<Socket
 /** The connection that a socket of TLS has below it. */
 const plainOf = new WeakMap<Socket, Socket>();
 
+/** Connections that no RST can end. */
+const withoutReset = new WeakSet<Socket>();
+
 function reset(socket: Socket): void {
   const plain = plainOf.get(socket) ?? socket;
-  if (!plain.destroyed) plain.resetAndDestroy();
+  if (withoutReset.has(plain)) plain.destroy();
+  else if (!plain.destroyed) plain.resetAndDestroy();
 }
 
 /** How a connection ends behind what was written to it. */

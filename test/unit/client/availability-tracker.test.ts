@@ -31,9 +31,13 @@ class Asked {
     );
   }
 
-  async ask(error?: Error): Promise<void> {
+  async ask(error?: Error, timeoutMs?: number): Promise<void> {
     this.next = error;
-    const asking = [this.#watch.request('GET', '/api/v1/services'), this.#watch.stream('/api/v1/pods')];
+    const options = timeoutMs === undefined ? {} : { timeoutMs };
+    const asking = [
+      this.#watch.request('GET', '/api/v1/services', options),
+      this.#watch.stream('/api/v1/pods', options),
+    ];
     const results = await Promise.allSettled(asking);
     for (const result of results) {
       if (result.status === 'rejected') expect(result.reason).toBe(error);
@@ -47,6 +51,37 @@ class Asked {
 }
 
 const refused = new ConnectionError('ECONNREFUSED', 'GET https://api: connect ECONNREFUSED');
+
+describe('an API server that does not answer in time', () => {
+  const late = new ConnectionError('TIMEOUT', 'PATCH https://api: no answer in time');
+
+  test('is busy, where a short request gives up and the next one is answered', async () => {
+    const asked = new Asked();
+    for (let i = 0; i < 20; i++) {
+      await asked.ask(late, 900);
+      await asked.clock.advance(1000);
+      await asked.ask();
+    }
+    expect([asked.entries(), asked.problems]).toEqual([[], []]);
+  });
+
+  test('is logged once short requests have had no answer for five seconds, and long ones at once', async () => {
+    const short = new Asked();
+    for (let i = 0; i < 4; i++) {
+      await short.ask(late, 900);
+      await short.clock.advance(1000);
+    }
+    expect(short.entries()).toEqual([]);
+    await short.clock.advance(1000);
+    await short.ask(late, 900);
+    expect(short.entries()).toMatchObject([{ level: 'error', reason: 'TIMEOUT' }]);
+    await short.ask();
+    expect(short.entries()).toMatchObject([{ msg: 'the API server answers again' }]);
+    const long = new Asked();
+    await long.ask(late);
+    expect(long.entries()).toMatchObject([{ level: 'error', reason: 'TIMEOUT' }]);
+  });
+});
 
 describe('an API server that cannot be reached', () => {
   test('is logged once a minute, and when it answers again', async () => {

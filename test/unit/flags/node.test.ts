@@ -60,6 +60,11 @@ test('the health of the node is told at an address, or nowhere', () => {
   expect(read(['--healthz-bind-address', '0']).healthz).toBeUndefined();
 });
 
+test('a feature that is given twice, in one list or two, is one feature', () => {
+  const { features } = read(['--features', 'announce', '--features', 'policy,announce,policy,egress']);
+  expect(features).toEqual(['announce', 'policy', 'egress']);
+});
+
 /** By flag, values that it refuses: as arguments, and what the message says after the flag's name. */
 const refused: Readonly<Record<string, readonly (readonly [readonly string[], string])[]>> = {
   '--node-name': [

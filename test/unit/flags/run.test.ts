@@ -13,6 +13,10 @@ test.each([
   [['-n', 'shop'], { kind: 'client', namespace: 'shop' }],
   [['--pod', 'web-1'], { kind: 'pod', namespace: 'default', name: 'web-1' }],
   [['-n', 'shop', '--pod', 'web-1'], { kind: 'pod', namespace: 'shop', name: 'web-1' }],
+  [['--pod', 'shop/web-1'], { kind: 'pod', namespace: 'shop', name: 'web-1' }],
+  [['-n', 'shop', '--pod', 'pod/web-1'], { kind: 'pod', namespace: 'shop', name: 'web-1' }],
+  [['--pod', 'deploy/web'], { kind: 'workload', workload: 'Deployment', namespace: 'default', name: 'web' }],
+  [['--pod', 'sts/shop/web'], { kind: 'workload', workload: 'StatefulSet', namespace: 'shop', name: 'web' }],
   [['--node', 'node-2'], { kind: 'node', name: 'node-2' }],
   [['--outside'], { kind: 'outside' }],
 ])('%j is a place', (args, where) => {
@@ -25,6 +29,10 @@ test.each([
   [['--node', 'node-1', '--outside']],
 ])('%j are two places', (args) => {
   expect(() => read(args)).toThrow('--pod, --node and --outside: only one of them');
+});
+
+test.each(['svc/web', 'node/node-1', 'a/b/c/d', 'pod/', ''])('--pod %j names no Pod', (pod) => {
+  expect(() => read(['--pod', pod])).toThrow(/^--pod: /);
 });
 
 test.each([

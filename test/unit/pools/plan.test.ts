@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { planEdit } from '../../../src/pools/plan.ts';
+import { planEdit, poolFits, poolSquares } from '../../../src/pools/plan.ts';
 import type { AddressPool, AddressPoolSpec } from '../../../src/objects/types/servicenet.ts';
 import { loadBalancerReady } from '../../../src/network/announcing/assigned-addresses.ts';
 import type { Condition } from '../../../src/objects/meta.ts';
@@ -109,3 +109,50 @@ test.each<[string, Service[], AddressPool[], string[]]>([
     ).toEqual(expected);
   },
 );
+
+const named = (name: string, spec: AddressPoolSpec): AddressPool => ({ metadata: { name }, spec });
+const clusterOf = (services: readonly Service[], pools: readonly AddressPool[]) => ({
+  ...{ services, pools, namespaceLabels: () => ({}), forbidden: [] },
+  settings: { loadBalancerClass: 'x', isDefaultClass: true, compat: true },
+});
+
+test('each pool says whether it may serve a Service, and why not', () => {
+  const pools = [
+    named('p', { addresses: ['192.0.2.0/31'] }),
+    named('six', { addresses: ['2001:db8::/120'] }),
+    named('asked', { addresses: ['198.51.100.0/24'], autoAssign: false }),
+    named('other', { addresses: ['203.0.113.0/24'], serviceSelector: { matchLabels: { a: 'b' } } }),
+    named('free', { addresses: ['198.18.0.0/24'] }),
+  ];
+  const services = [service('a', '192.0.2.0'), service('b', '192.0.2.1'), service('c')];
+  expect(poolFits(clusterOf(services, pools), 'n/c', 0)).toEqual([
+    { pool: 'asked', isFit: false, message: 'pool asked serves only Services that name it (autoAssign)' },
+    { pool: 'free', isFit: true, message: 'pool free has an address for it' },
+    { pool: 'other', isFit: false, message: 'pool other does not select this Service' },
+    { pool: 'p', isFit: false, message: 'no free IPv4 address in p (2 addresses)' },
+    { pool: 'six', isFit: false, message: 'six: no IPv4 addresses' },
+  ]);
+  expect(poolFits(clusterOf(services, pools), 'n/none', 0)).toEqual([]);
+});
+
+test('the addresses of a pool in their order, and none of one that has too many', () => {
+  const reservations = [{ address: '192.0.2.2', namespace: 'n', name: 'x' }];
+  const resting = [{ address: '192.0.2.3', until: '2026-01-01T00:00:00Z', service: 'n/old' }];
+  const small = {
+    ...named('p', { addresses: ['192.0.2.0/29'], exclude: ['192.0.2.5/32'], reservations }),
+    status: { resting },
+  };
+  const large = named('large', { addresses: ['198.18.0.0/20'] });
+  const squares = poolSquares(clusterOf([service('a', '192.0.2.0')], [small, large]), 0, 1024);
+  expect(squares('p', 'IPv4')?.map(({ address, state }) => `${address} ${state}`)).toEqual([
+    '192.0.2.0 used',
+    '192.0.2.1 free',
+    '192.0.2.2 reserved',
+    '192.0.2.3 quarantined',
+    '192.0.2.4 free',
+    '192.0.2.6 free',
+    '192.0.2.7 free',
+  ]);
+  expect(squares('p', 'IPv6')).toEqual([]);
+  expect(squares('large', 'IPv4')).toBeUndefined();
+});

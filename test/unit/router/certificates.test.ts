@@ -109,6 +109,14 @@ test.each<[string, object, unknown]>([
     { termination: 'reencrypt', destinationCACertificate: authority.certificate + cutOff },
     'destinationCACertificate: certificate 2 of 2 cannot be read',
   ],
+  [
+    'an authority of its backends in a form that Go does not read',
+    {
+      termination: 'reencrypt',
+      destinationCACertificate: authority.certificate.replaceAll(' CERTIFICATE', ' X509 CERTIFICATE'),
+    },
+    expect.stringContaining('destinationCACertificate: unable to load root certificates'),
+  ],
 ])('a Route with %s', (_, more, message) => {
   const { certificate, key } = good;
   const tls = { termination: 'edge', certificate, key, ...more };

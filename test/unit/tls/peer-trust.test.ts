@@ -46,9 +46,12 @@ test('a bundle without a certificate is refused as client-go does', () => {
   );
 });
 
-test('constraints of names, which are not understood, are not passed over', async () => {
-  const constrained = issueCertificate({ subject: '', isCA: true, critical: '2.5.29.30' });
-  const leaf = issueCertificate({ subject: '', signer: constrained, names: ['127.0.0.1'] });
-  const got = await faultOf({ chain: [leaf], bundle: constrained.certificate, host: '127.0.0.1' });
-  expect(got).toContain('unhandled critical extension');
+test('what is no certificate by Go is refused, and ends nothing', async () => {
+  const broken = { subject: 'broken', malformed: '2.5.29.17' };
+  const self = issueCertificate(broken);
+  expect(() => new PeerTrust(self.certificate)).toThrow('failed to parse certificate');
+  const root = issueCertificate({ subject: 'root', isCA: true });
+  const chain = [issueCertificate({ ...broken, signer: root })];
+  const got = await faultOf({ chain, bundle: root.certificate, host: '127.0.0.1' });
+  expect(got).toContain('malformed certificate');
 });

@@ -21,9 +21,10 @@ export interface Layer2Options extends AddressConflictsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   /**
-   * Seconds that so many addresses may live in the kernel from now on; 0: they are not to be refreshed, and none is added.
+   * Seconds that an address, one of so many, may live in the kernel from now on; 0: it is not to be refreshed, nor added. Without
+   * an address: any.
    */
-  readonly lifetime: (addresses: number) => number;
+  readonly lifetime: (addresses: number, address?: string) => number;
   /**
    * `macvlan`: an interface of our own, with a MAC address of its own, on each interface. `interface`: the interface
    * itself, where nothing on the way takes a second MAC address (Wi-Fi, many switches of virtual machines).
@@ -38,6 +39,9 @@ interface Place {
   readonly address: string;
   readonly name: string;
 }
+
+/** The kernel lets addresses end so much early. */
+const expirySlackSeconds = 2;
 
 /** Milliseconds until an interface of ours that could not be made is tried again. */
 const makeAgainMs = 30_000;
@@ -61,6 +65,10 @@ export class Layer2Announcer {
   readonly #arping: Arping;
   /** The indices of interfaces of ours that have their kernel parameters and are up. */
   readonly #prepared = new Set<number>();
+  /** Until when the kernel keeps each address that was put on an interface, monotonic. */
+  #keptUntilMs = new Map<Place, number>();
+  /** Those that were gone before, and are not back. */
+  #taken: readonly Place[] = [];
   /** Problems that were logged. Each is logged once in the life of the process. */
   readonly #logged = new Set<string>();
 
@@ -100,6 +108,12 @@ export class Layer2Announcer {
   /** Reads what the kernel has: it forgets addresses by itself. */
   async look(): Promise<void> {
     this.#setLinks(await this.#batch.change([]));
+    const now = this.#options.clock.monotonic();
+    for (const [place, untilMs] of this.#keptUntilMs) {
+      if (this.#isThere(place)) continue;
+      this.#keptUntilMs.delete(place);
+      if (now < untilMs) this.#taken = [...this.#taken, place];
+    }
     await this.#conflicts.open();
   }
 
@@ -178,6 +192,7 @@ export class Layer2Announcer {
     );
     if (fresh.length > 0 && this.#options.lifetime(kept.length + fresh.length) > 0)
       await this.#add(fresh, kept);
+    this.#tellRestored((address) => wanted.has(address));
     await this.#announceAgain(leaving ?? new Set());
     this.#defence.look(this.#macvlans.announced());
     await this.#conflicts.askAgain(this.#macvlans.links);
@@ -226,16 +241,37 @@ export class Layer2Announcer {
 
   /** Gives addresses their lifetime, and a shorter one at once where that has taken too long. */
   async #place(places: readonly Place[], lines: readonly string[] = []): Promise<void> {
-    const { lifetime } = this.#options;
-    const seconds = lifetime(places.length);
-    const given = seconds > 0 ? places.map((place) => this.#placeLine(place, seconds)) : [];
-    this.#setLinks(await this.#batch.change([...lines, ...given]));
-    const left = lifetime(places.length);
-    if (left >= seconds) return;
-    this.#setLinks(
-      await this.#batch.change(
-        places.map((place) => (left > 0 ? this.#placeLine(place, left) : removeLine(place))),
-      ),
+    const begunMs = this.#options.clock.monotonic();
+    const secondsOf = ({ address }: Place): number => this.#options.lifetime(places.length, address);
+    const given = places.map((place) => ({ place, seconds: secondsOf(place) }));
+    const put = given.filter(({ seconds }) => seconds > 0);
+    const putLines = put.map(({ place, seconds }) => this.#placeLine(place, seconds));
+    this.#setLinks(await this.#batch.change([...lines, ...putLines]));
+    const late = put.flatMap(({ place, seconds }) => {
+      const left = secondsOf(place);
+      if (left >= seconds) return [];
+      return [left > 0 ? this.#placeLine(place, left) : removeLine(place)];
+    });
+    if (late.length > 0) this.#setLinks(await this.#batch.change(late));
+    const untilMs = ({ place, seconds }: (typeof put)[number]): number =>
+      begunMs + (Math.min(seconds, secondsOf(place)) - expirySlackSeconds) * 1000;
+    const there = put.filter(({ place }) => this.#isThere(place));
+    this.#keptUntilMs = new Map(there.map((one) => [one.place, untilMs(one)]));
+  }
+
+  #isThere({ address, name }: Place): boolean {
+    return this.#macvlans.placed.get(address)?.includes(name) === true;
+  }
+
+  /** Of addresses that another program has removed, and that are wanted still. */
+  #tellRestored(isWanted: (address: string) => boolean): void {
+    const back = this.#taken.filter((place) => this.#isThere(place));
+    const addresses = [...new Set(back.map(({ address }) => address))];
+    this.#taken = this.#taken.filter((place) => !back.includes(place) && isWanted(place.address));
+    if (addresses.length === 0) return;
+    this.#options.log.warn(
+      { reason: 'AddressRemoved', addresses },
+      'another program has removed addresses from their interface, or the interface: put them back',
     );
   }
 

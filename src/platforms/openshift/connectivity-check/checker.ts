@@ -25,6 +25,8 @@ const processNetwork: CheckNetwork = {
   lookUp: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
   connect: async (host, port, signal) => {
     const socket = tcpConnect({ host, port });
+    // Also behind its connection: without a listener an error ends the process.
+    socket.on('error', () => socket.destroy());
     try {
       await once(socket, 'connect', { signal });
       return socket;
