@@ -17,6 +17,8 @@ import { type ClientRequest, maxHeadBytes } from './exchange.ts';
 import type { ClientResponse } from './forward.ts';
 import type { RouterMetrics } from './router-metrics.ts';
 import type { RouterServing } from './serving.ts';
+import { boundHeads } from '../tls/http2-heads.ts';
+import { unanswered } from '../tls/unanswered.ts';
 import type { Tunnels } from './tunnels.ts';
 
 export interface ListenerOptions {
@@ -37,8 +39,6 @@ const headTimeoutMs = 10_000;
 const keepAliveTimeoutMs = 75_000;
 /** Milliseconds between two looks for slow clients. */
 const checkIntervalMs = 2000;
-/** What a PING and answers of HTTP/2 itself take at most between two looks, TLS included. */
-const pingBytes = 1024;
 /** Requests of one HTTP/2 connection at a time, as nginx has it. */
 const maxConcurrentStreams = 128;
 
@@ -81,7 +81,7 @@ export function httpListener({ serving, metrics, idleTimeoutMs }: ListenerOption
 
 /** A listener for TLS: HTTP/2 and HTTP/1.1 where it ends here, else what passes through. */
 export function httpsListener(options: ListenerOptions): RouterListener {
-  const { serving, certificates, metrics, table, idleTimeoutMs } = options;
+  const { serving, certificates, clock, metrics, table, idleTimeoutMs } = options;
   const server: Http2SecureServer = createSecureServer({
     ...timeouts,
     ...{ allowHTTP1: true, handshakeTimeout: headTimeoutMs, minVersion: 'TLSv1.2' },
@@ -98,7 +98,11 @@ export function httpsListener(options: ListenerOptions): RouterListener {
     sessions.add(session);
     session.on('error', (error: Error) => serving.problem('ConnectionFailed', error));
     session.on('close', () => sessions.delete(session));
-    boundHeads(session, options);
+    boundHeads(session, {
+      ...{ timeoutMs: headTimeoutMs, checkIntervalMs },
+      after: (milliseconds, callback) => clock.after(milliseconds, callback),
+      onLate: () => serving.problem('SlowHead'),
+    });
   });
   lookFirst(server, options, () => table.hasPassthrough);
   const sockets = openSockets(server, metrics, 'https');
@@ -137,7 +141,7 @@ function serveHttp(
     if (to instanceof Http2ServerResponse) serve(request, to);
     else if (!('stream' in request)) handedOver(request, to, head);
   });
-  server.on('clientError', (error: Error, socket: Duplex) => refuse(error, socket, serving));
+  server.on('clientError', refuse);
   // A server of HTTP/2 takes no option for it. Without it, other protocols are handed over, too.
   Object.assign(server, {
     shouldUpgradeCallback: (request: IncomingMessage) => serving.upgradeOf(request) !== undefined,
@@ -145,13 +149,9 @@ function serveHttp(
 }
 
 /** Answers what Node.js' parser refuses, where no answer is on its way. */
-function refuse(
-  error: Error & { code?: string; rawPacket?: Buffer },
-  socket: Duplex,
-  serving: RouterServing,
-): void {
+function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
   const { code = '', rawPacket } = error;
-  if (code !== 'ECONNRESET' && socket.writable && !serving.isAnswering(socket)) {
+  if (code !== 'ECONNRESET' && unanswered(socket)()) {
     const status = statusOf(code, rawPacket);
     socket.write(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
@@ -169,46 +169,6 @@ function statusOf(code: string, packet: Buffer = Buffer.alloc(0)): number {
     packet.toString('latin1', 0, maxHeadBytes),
   );
   return code === 'HPE_INVALID_METHOD' && isMethod ? 501 : 400;
-}
-
-/**
- * Cuts a client of HTTP/2 that does not complete the head of a request in time. Within one no other frame may come (RFC
- * 9113, 4.3): the answer to a PING shows that none is begun. It is asked after bytes came, until none do. An answer that
- * flows may delay it.
- */
-function boundHeads(session: ServerHttp2Session, { clock, serving }: ListenerOptions): void {
-  let answeredBytes = -1;
-  const look = (): void => {
-    if (session.destroyed) return;
-    if (session.socket.bytesRead === answeredBytes) {
-      lookLater();
-      return;
-    }
-    awaitAnswer(session.socket.bytesWritten);
-    session.ping((error) => {
-      timer.cancel();
-      if (error !== null || session.destroyed) return;
-      answeredBytes = session.socket.bytesRead;
-      lookLater();
-    });
-  };
-  const awaitAnswer = (writtenBytes: number): void => {
-    timer = clock.after(headTimeoutMs, () => {
-      if (session.destroyed) return;
-      const { bytesWritten } = session.socket;
-      if (bytesWritten - writtenBytes > pingBytes) {
-        awaitAnswer(bytesWritten);
-        return;
-      }
-      serving.problem('SlowHead');
-      session.destroy();
-    });
-  };
-  const lookLater = (): void => {
-    timer = clock.after(checkIntervalMs, look);
-  };
-  let timer = clock.after(0, look);
-  session.on('close', () => timer.cancel());
 }
 
 /** Reads the server name of each connection before TLS begins, while anything passes through. */

@@ -8,6 +8,7 @@ import type { HttpDecision, RoutingTable } from '../network/http/routing-table.t
 import { rewrittenPath } from '../network/http/route-annotations.ts';
 import type { HttpRule } from '../network/http/rules.ts';
 import { LogThrottle } from '../telemetry/log.ts';
+import { unanswered } from '../tls/unanswered.ts';
 import { type Asked, portOf, readAsked, secureUrl, withoutQuery } from './asked.ts';
 import type { ForwardTarget } from './backends.ts';
 import { clientAddress, type ClientLimits } from './client-limits.ts';
@@ -51,8 +52,6 @@ export class RouterServing {
   readonly #throttle: LogThrottle;
   /** Of HTTP/1.1, whose heads may still say that the connection ends with them. */
   readonly #responses = new Set<ClientResponse>();
-  /** How many requests of a connection are not answered yet. */
-  readonly #answering = new WeakMap<Duplex, number>();
   #isDraining = false;
   #isEnding = false;
 
@@ -87,11 +86,7 @@ export class RouterServing {
     if (request.httpVersionMajor === 1) {
       if (this.#isDraining) lastOfConnection(response);
       this.#responses.add(response);
-      this.#answers(request.socket, 1);
-      response.on('close', () => {
-        this.#responses.delete(response);
-        this.#answers(request.socket, -1);
-      });
+      response.on('close', () => this.#responses.delete(response));
       response.on('finish', () => (this.#isEnding ? request.socket.end() : undefined));
     }
     this.#bounded(response, record, () => this.#answer(request, response, scheme, record, undefined));
@@ -110,15 +105,6 @@ export class RouterServing {
     }
   }
 
-  /** Whether an answer is on its way, or awaited: nothing else may be written to the connection. */
-  isAnswering(socket: Duplex): boolean {
-    return (this.#answering.get(socket) ?? 0) > 0;
-  }
-
-  #answers(socket: Duplex, more: number): void {
-    this.#answering.set(socket, (this.#answering.get(socket) ?? 0) + more);
-  }
-
   /** The protocol that a request may change its connection to (RFC 9110, 7.8); undefined: it is served as any other. */
   upgradeOf({ method, httpVersion, headers }: IncomingMessage): string | undefined {
     if (method !== 'GET' || httpVersion !== '1.1') return undefined;
@@ -133,15 +119,11 @@ export class RouterServing {
   upgrade(request: IncomingMessage, duplex: Duplex, head: Buffer, scheme: Scheme): void {
     // Node.js takes its own listener off a socket that it hands over: without another, a reset ends the process.
     duplex.on('error', () => duplex.destroy());
-    if (!(duplex instanceof Socket)) {
+    if (!(duplex instanceof Socket) || !unanswered(duplex)()) {
       duplex.destroy();
       return;
     }
     const socket = duplex;
-    if (this.isAnswering(socket)) {
-      socket.destroy();
-      return;
-    }
     const record = this.#record(request);
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;

@@ -210,4 +210,17 @@ describe('a client that asks for another protocol and resets', () => {
     // An unhandled error would have failed this run.
     expect(await ask(router.ports.http, 'web.test')).toMatchObject({ status: 200 });
   });
+
+  test.each([
+    ['an expectation that is none', 'GET / HTTP/1.1\r\nHost: web.test\r\nExpect: nothing\r\n\r\n'],
+    ['no host', 'GET / HTTP/1.1\r\n\r\n'],
+    ['an answer of ours', 'GET / HTTP/1.1\r\nHost: zzz.test\r\n\r\n'],
+    ['an answer of a backend', 'GET / HTTP/1.1\r\nHost: web.test\r\n\r\n'],
+  ])('ends nothing but its connection, behind a request for %s in the same packet', async (_, before) => {
+    for (const method of ['GET', 'CONNECT']) {
+      const asked = `${method} / HTTP/1.1\r\nHost: web.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+      await sendText(router.ports.http, before + asked);
+    }
+    expect(await ask(router.ports.http, 'web.test')).toMatchObject({ status: 200 });
+  });
 });
