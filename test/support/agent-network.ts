@@ -56,7 +56,7 @@ export function assigned(address: string, other: Partial<ServiceAddress> = {}): 
 export interface Seen {
   /** In which two nodes had it, at most in a row. */
   shared: number;
-  /** Since the last renewal of a node that had it when another one got it, at most. */
+  /** Since the last renewal of a node that had it when another one got it, at most: the last that either has seen. */
   stalest: number;
   /** In which no node had it after the first one did, at most in a row. */
   away: number;
@@ -193,9 +193,12 @@ export class AgentNetwork {
         seen.away,
         since(this.#awaySince, holders.length === 0 && this.#before.has(address)),
       );
-      if (holders.some((machine) => !former.includes(machine))) {
-        for (const machine of holders.filter((one) => former.includes(one)))
-          seen.stalest = Math.max(seen.stalest, this.nowMs - machine.renewedAtMs);
+      const owners = holders.filter((machine) => former.includes(machine));
+      for (const taker of holders.filter((machine) => !former.includes(machine))) {
+        for (const owner of owners) {
+          const renewedAtMs = Math.max(...[owner, taker].map((one) => one.renewalOf(owner.node)));
+          seen.stalest = Math.max(seen.stalest, this.nowMs - renewedAtMs);
+        }
       }
       if (holders.length > 0 || this.#before.has(address)) this.#before.set(address, holders);
     }
@@ -208,8 +211,8 @@ export class Machine {
   readonly object: Node;
   /** The addresses, and when they end. */
   readonly kernel = new Map<string, number>();
-  /** When the renewal was sent that was seen last. */
-  renewedAtMs = Number.NEGATIVE_INFINITY;
+  /** By node: when the renewal was sent that this one has seen last. */
+  readonly #renewals = new Map<string, number>();
   readonly #network: AgentNetwork;
   readonly #index: number;
   readonly #address: string;
@@ -268,6 +271,11 @@ export class Machine {
     this.#hear({ on: 'leave' });
   }
 
+  /** When the renewal of a node was sent that this one has seen last. */
+  renewalOf(node: string): number {
+    return this.#renewals.get(node) ?? Number.NEGATIVE_INFINITY;
+  }
+
   /** Whether there is a process. */
   get isRunning(): boolean {
     return this.#agent !== undefined;
@@ -301,7 +309,7 @@ export class Machine {
     const { lease } = next;
     // A new process does not see what its list was newer than.
     if (Number(lease.version) > this.#listedVersion) {
-      if (lease.node === this.node) this.renewedAtMs = lease.sentAtMs;
+      this.#renewals.set(lease.node, lease.sentAtMs);
       this.#hear({ on: 'lease', node: lease.node, lease });
     }
     this.#deliverNext();
