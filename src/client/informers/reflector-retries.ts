@@ -10,9 +10,10 @@ const refusedDelayMs = 30_000;
 
 /**
  * A resource that is not served may be soon, once its CustomResourceDefinition is established: milliseconds between
- * tries, and the number of tries before a line is logged, after about 3 s: `up` makes definitions while it starts.
+ * tries, and the number of tries before a line is logged, after about 11 s: `up` makes definitions while it starts, which
+ * takes seconds on a busy machine.
  */
-const unserved = { base: 100, max: 5000, maxLooks: 6 };
+const unserved = { base: 100, max: 5000, maxLooks: 8 };
 
 /** The delays of a reflector after failures, and its log lines about them. */
 export class ReflectorRetries {

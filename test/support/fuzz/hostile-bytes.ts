@@ -79,6 +79,9 @@ const targets = [
 
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS', 'CONNECT', 'TRACE', 'PROPFIND', 'FOO'];
 
+/** Of nobody, and those that the test's router leads to a backend. */
+const hosts = ['a', 'plain.test', 'plain.test', 'edge.test', 'pass.test', '127.0.0.1'];
+
 const headers = [
   ...['Connection: close', 'Connection: Upgrade\r\nUpgrade: websocket', 'Connection: Upgrade\r\nUpgrade: x'],
   ...['Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: %', 'Connection: Upgrade\r\nUpgrade: SPDY/3.1'],
@@ -160,7 +163,7 @@ export function hostileBytes(draw: (below: number) => number): Buffer {
     const chosen = Array.from({ length: draw(3) }, () => one(headers, ''));
     const lines = [
       `${one(methods, 'GET')} ${one(targets, '/')} HTTP/1.${draw(2)}`,
-      'Host: a',
+      `Host: ${one(hosts, 'a')}`,
       ...chosen,
       '',
       '',
@@ -176,9 +179,17 @@ export function hostileBytes(draw: (below: number) => number): Buffer {
   return draw(5) === 0 ? bytes.subarray(0, draw(bytes.length + 1)) : bytes;
 }
 
-/** Every target once, as simple requests: what has ended listeners before. */
+/** Requests for another protocol. */
+const upgrades = ['GET', 'CONNECT'].map(
+  (method) => `${method} / HTTP/1.1\r\nHost: plain.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+);
+
+/** What has ended listeners before: every target once, and upgrades behind what Node.js or a backend answers. */
 export function knownRequests(): readonly Buffer[] {
-  return targets.map((target) =>
-    Buffer.from(`GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`, 'latin1'),
+  const simple = targets.map((target) => `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  const first = ['Host: plain.test\r\nExpect: x', 'Host: plain.test', 'X: no host', 'Host: a'];
+  const pipelined = first.flatMap((lines) =>
+    upgrades.map((upgrade) => `GET / HTTP/1.1\r\n${lines}\r\n\r\n${upgrade}`),
   );
+  return [...simple, ...pipelined].map((text) => Buffer.from(text, 'latin1'));
 }
