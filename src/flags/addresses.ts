@@ -52,7 +52,11 @@ function networkOf(address: string): AddressRange | undefined {
   return cidr === undefined ? undefined : rangeOfCidr(cidr);
 }
 
-const defaults = { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/56' } as const;
+/** Of 256 nodes, and of 1,024: as many as there may be. */
+const defaults = {
+  IPv4: ['10.244.0.0/16', '10.244.0.0/14'],
+  IPv6: ['fd00:10:244::/56', 'fd00:10:244::/54'],
+} as const;
 /** The part that each node takes, as prefix length: no cluster CIDR may be smaller. */
 const nodePrefix = { IPv4: 24, IPv6: 64 } as const;
 
@@ -68,16 +72,34 @@ export function clusterCidrs(value: unknown): readonly string[] {
   return cidrs;
 }
 
-/** The ranges of Pod addresses where none are given. @param families of the Service ranges. */
-export function defaultClusterCidrs(families: readonly IPFamily[]): readonly string[] {
-  return families.map((family) => defaults[family]);
+/**
+ * The ranges of Pod addresses, of which each node has a part.
+ *
+ * @param given those of {@link clusterCidrs}. @param families of the Service ranges.
+ * @throws {WrongValue} for one with parts for fewer nodes.
+ */
+export function podRanges(
+  given: readonly string[] | undefined,
+  families: readonly IPFamily[],
+  nodes: number,
+): readonly string[] {
+  const ranges = given ?? families.map((family) => defaults[family][nodes > 256 ? 1 : 0]);
+  for (const range of ranges) {
+    const count = 2 ** (nodePrefix[familyOf(range)] - prefixLengthOf(range));
+    if (count < nodes) throw new WrongValue(`"${range}" has room for ${count} nodes, not for ${nodes}`);
+  }
+  return ranges;
+}
+
+function prefixLengthOf(cidr: string): number {
+  return Number(cidr.slice(cidr.indexOf('/') + 1));
 }
 
 function familyOf(cidr: string): IPFamily {
   const range = cidr.includes('/') ? parseAddressRange(cidr) : undefined;
   if (range === undefined) throw new WrongValue(`"${cidr}" is not a CIDR`);
   const least = nodePrefix[range.family];
-  if (Number(cidr.slice(cidr.indexOf('/') + 1)) > least) {
+  if (prefixLengthOf(cidr) > least) {
     throw new WrongValue(`"${cidr}" is too small: each node takes a /${least}`);
   }
   return range.family;

@@ -1,4 +1,4 @@
-import { clusterCidrs, defaultClusterCidrs, poolRanges, rangesOfFamilies } from './addresses.ts';
+import { clusterCidrs, podRanges, poolRanges, rangesOfFamilies } from './addresses.ts';
 import {
   address,
   boolean,
@@ -147,7 +147,7 @@ export const upFlags = {
   clusterCidrs: {
     flag: '--cluster-cidr <cidrs>',
     about:
-      'range of Pod addresses: one CIDR, or two of different families (default: 10.244.0.0/16, fd00:10:244::/56)',
+      'range of Pod addresses: one CIDR, or two of different families (default: 10.244.0.0/16, fd00:10:244::/56; /14 and /54 for more than 256 nodes)',
     read: optional(clusterCidrs),
   },
   attachments: attachmentFlags,
@@ -304,7 +304,11 @@ export function upConfig(
       (images) => existingPrograms(images, { isExecutable, realPath }),
       flags.images,
     ),
-    clusterCidrs: flags.clusterCidrs ?? defaultClusterCidrs(families),
+    clusterCidrs: readValue(
+      '--cluster-cidr',
+      (given) => podRanges(given, families, flags.nodes),
+      flags.clusterCidrs,
+    ),
     // No Service could use the others.
     addressPool: flags.addressPool && rangesOfFamilies(flags.addressPool, families),
     controllers: readValue('--controllers', (choice) => selectControllers(choice, flags), flags.controllers),

@@ -1,6 +1,6 @@
 import type { RefuseRequest } from '../apiserver/http/exchange.ts';
 import { localChoices } from '../commands/choices.ts';
-import { addressRanges, clusterCidrs, defaultClusterCidrs, rangesOfFamilies } from '../flags/addresses.ts';
+import { addressRanges, clusterCidrs, podRanges, rangesOfFamilies } from '../flags/addresses.ts';
 import {
   boolean,
   ConfigError,
@@ -70,7 +70,7 @@ export interface TestServerOptions {
   readonly writableHostPaths?: boolean | undefined;
   /** Programs of images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
   readonly images?: readonly string[] | undefined;
-  /** The ranges of simulated Pods' addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
+  /** The ranges of simulated Pods' addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack; /14 and /54 for more than 256 nodes. */
   readonly clusterCidr?: string | undefined;
   /**
    * The addresses of Services of type LoadBalancer, if the load balancer runs: CIDRs and ranges. Default: a range
@@ -146,7 +146,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     hostPathRoots: [],
     missingImages: [],
     images: read('images', (value) => existingPrograms(imageChoices(value), localChoices)),
-    clusterCidrs: read('clusterCidr', optional(clusterCidrs)) ?? defaultClusterCidrs(families),
+    clusterCidrs: read('clusterCidr', (value) => podRanges(optional(clusterCidrs)(value), families, nodes)),
     controllers: read(
       'controllers',
       or(usual, (value) => localChoices.selectControllers(texts(value), { nodes, allocation, platform })),

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
-import { defaultClusterCidrs } from '../../src/flags/addresses.ts';
+import { podRanges } from '../../src/flags/addresses.ts';
 import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
 import { runControllers } from '../../src/controllers/run.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
@@ -37,7 +37,7 @@ export class ContestedCluster {
   run(name: string): void {
     const transport = this.#contested.transport(name);
     const ranges = readServiceCidrs(range);
-    const simulation = { count: 2, clusterCidrs: defaultClusterCidrs(['IPv4']) };
+    const simulation = { count: 2, clusterCidrs: podRanges(undefined, ['IPv4'], 2) };
     const serviceAllocation = {
       allocation: 'controller',
       serviceCidrs: ranges,

@@ -65,6 +65,11 @@ test('Pods have addresses of the families of the Services, and so has the pool',
   const dualStack = ['--service-cluster-ip-range', '10.96.0.0/16,fd00::/112'];
   expect(read([], []).clusterCidrs).toEqual(['10.244.0.0/16']);
   expect(read(dualStack, []).clusterCidrs).toEqual(['10.244.0.0/16', 'fd00:10:244::/56']);
+  const many = [...dualStack, '--nodes', '1000'];
+  expect(read(many, []).clusterCidrs).toEqual(['10.244.0.0/14', 'fd00:10:244::/54']);
+  expect(() => read([...many, '--cluster-cidr', '10.0.0.0/16'], [])).toThrow(
+    '--cluster-cidr: "10.0.0.0/16" has room for 256 nodes, not for 1000',
+  );
   expect(read(['--default-pool', '192.0.2.0/24,2001:db8::/64'], []).addressPool).toEqual(['192.0.2.0/24']);
   expect(read(['--default-pool', ''], []).addressPool).toEqual([]);
   expect(read([], []).addressPool).toBeUndefined();
