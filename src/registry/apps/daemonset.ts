@@ -4,6 +4,7 @@ import { type FieldError, invalid, notSupported, required } from '../validation/
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
+import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
 import { templateWarnings, workloadUpdateWarnings } from '../core/pod/warnings.ts';
 import {
   isZeroCount,
@@ -34,6 +35,7 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
   hasStatus: true,
   generationChanges: isSpecChanged,
   repeatsCreate: 'before',
+  disabled: disabledPodFeatures('spec.template'),
   setDefaults(daemonSet) {
     addEmptyParts(daemonSet);
     countTemplates(daemonSet, countedTemplates(daemonSet));
@@ -58,8 +60,8 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
   prepareStatus(daemonSet, old) {
     countTemplates(daemonSet, countedTemplates(old));
   },
-  validateCreate: ({ spec }) => validateSpec(spec),
-  validateUpdate: ({ spec }) => validateSpec(spec),
+  validateCreate: ({ spec }, _, old) => validateSpec(spec, old?.spec),
+  validateUpdate: ({ spec }, old) => validateSpec(spec, old.spec),
   immutable: ['spec.selector'],
   warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
   warningsOnUpdate: workloadUpdateWarnings,
@@ -81,9 +83,9 @@ function countTemplates({ metadata }: DaemonSet, count: number): void {
   metadata.annotations = { ...metadata.annotations, [templateGeneration]: String(count) };
 }
 
-function validateSpec(spec: DaemonSet['spec']): FieldError[] {
+function validateSpec(spec: DaemonSet['spec'], old?: DaemonSet['spec']): FieldError[] {
   return [
-    ...validateSelectedTemplate(spec.selector, spec.template, words),
+    ...validateSelectedTemplate(spec.selector, spec.template, words, old?.template),
     ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'),
     ...validateStrategy(spec.updateStrategy ?? {}),
     ...validateNonNegative(spec.revisionHistoryLimit, 'spec.revisionHistoryLimit'),

@@ -10,6 +10,7 @@ import {
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
+import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
 import {
   isZeroCount,
@@ -34,6 +35,7 @@ export const deploymentStrategy = genericStrategy<Deployment>({
     isSpecChanged(deployment, old) ||
     // The annotations go down to the ReplicaSets.
     !jsonEqual(deployment.metadata.annotations ?? {}, old.metadata.annotations ?? {}),
+  disabled: disabledPodFeatures('spec.template'),
   setDefaults(deployment) {
     addEmptyParts(deployment);
     const { spec } = deployment;
@@ -50,7 +52,7 @@ export const deploymentStrategy = genericStrategy<Deployment>({
     setTemplateDefaults(spec.template);
   },
   validateCreate: ({ spec }) => validateSpec(spec),
-  validateUpdate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }, old) => validateSpec(spec, old.spec),
   immutable: ['spec.selector'],
   statusResets: [['metadata', 'labels']],
   prepareStatus({ metadata }, old) {
@@ -70,11 +72,11 @@ export const deploymentStrategy = genericStrategy<Deployment>({
   ],
 });
 
-function validateSpec(spec: Deployment['spec']): FieldError[] {
+function validateSpec(spec: Deployment['spec'], old?: Deployment['spec']): FieldError[] {
   const { minReadySeconds = 0, progressDeadlineSeconds } = spec;
   const errors = [
     ...validateNonNegative(spec.replicas, 'spec.replicas'),
-    ...validateSelectedTemplate(spec.selector, spec.template, words),
+    ...validateSelectedTemplate(spec.selector, spec.template, words, old?.template),
     ...validateStrategy(spec.strategy ?? {}, 'spec.strategy'),
     ...validateNonNegative(minReadySeconds, 'spec.minReadySeconds'),
     ...validateNonNegative(spec.revisionHistoryLimit, 'spec.revisionHistoryLimit'),

@@ -3,6 +3,7 @@ import type { FieldError } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
+import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
 import {
   validateAvailable,
@@ -21,13 +22,14 @@ export const replicaSetStrategy = genericStrategy<ReplicaSet>({
   hasStatus: true,
   generationChanges: isSpecChanged,
   repeatsCreate: 'before',
+  disabled: disabledPodFeatures('spec.template'),
   setDefaults(replicaSet) {
     addEmptyParts(replicaSet);
     replicaSet.spec.replicas ??= 1;
     setTemplateDefaults((replicaSet.spec.template ??= {}));
   },
-  validateCreate: ({ spec }) => validateSpec(spec),
-  validateUpdate: ({ spec }) => validateSpec(spec),
+  validateCreate: ({ spec }, _, old) => validateSpec(spec, old?.spec),
+  validateUpdate: ({ spec }, old) => validateSpec(spec, old.spec),
   immutable: ['spec.selector'],
   warningsOnCreate: workloadWarnings,
   warningsOnUpdate: workloadUpdateWarnings,
@@ -40,10 +42,10 @@ export const replicaSetStrategy = genericStrategy<ReplicaSet>({
   }),
 });
 
-function validateSpec(spec: ReplicaSetSpec): FieldError[] {
+function validateSpec(spec: ReplicaSetSpec, old?: ReplicaSetSpec): FieldError[] {
   return [
     ...validateNonNegative(spec.replicas, 'spec.replicas'),
     ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'),
-    ...validateSelectedTemplate(spec.selector, spec.template, words),
+    ...validateSelectedTemplate(spec.selector, spec.template, words, old?.template),
   ];
 }

@@ -1,5 +1,5 @@
 import type { StatefulSet } from '../../objects/types/apps.generated.ts';
-import type { PersistentVolumeClaim } from '../../objects/types/core.generated.ts';
+import type { PersistentVolumeClaim, PodTemplateSpec } from '../../objects/types/core.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import {
   type FieldError,
@@ -17,6 +17,7 @@ import {
 } from '../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
+import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
 import { validatePodTemplate } from '../core/pod/validation.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
 import {
@@ -39,6 +40,7 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
   generationChanges: isSpecChanged,
+  disabled: disabledPodFeatures('spec.template'),
   setDefaults(statefulSet) {
     addEmptyParts(statefulSet);
     const { spec } = statefulSet;
@@ -67,7 +69,7 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
   },
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate: ({ spec }, old) => [
-    ...validateSpec(spec),
+    ...validateSpec(spec, old.spec),
     ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
     ...validateImmutableField(
       goClaims(spec.volumeClaimTemplates),
@@ -128,7 +130,7 @@ function goReference(reference: PersistentVolumeClaim['spec']['dataSource']): ob
   return { APIGroup: apiGroup, Kind: kind, Name: name };
 }
 
-function validateSpec(spec: StatefulSet['spec']): FieldError[] {
+function validateSpec(spec: StatefulSet['spec'], old?: StatefulSet['spec']): FieldError[] {
   const { podManagementPolicy = '', persistentVolumeClaimRetentionPolicy: retention = {} } = spec;
   const errors: FieldError[] = [];
   if (podManagementPolicy === '') errors.push(required('spec.podManagementPolicy'));
@@ -146,7 +148,7 @@ function validateSpec(spec: StatefulSet['spec']): FieldError[] {
   pushAll(errors, validateNonNegative(spec.replicas, 'spec.replicas'));
   pushAll(errors, validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'));
   pushAll(errors, validateNonNegative(spec.ordinals?.start, 'spec.ordinals.start'));
-  return [...errors, ...validateTemplate(spec)];
+  return [...errors, ...validateTemplate(spec, old?.template)];
 }
 
 function validateStrategy({
@@ -188,11 +190,10 @@ function validateMaxUnavailable(value: number | string | undefined, path: string
 }
 
 /** The volumes of claims are not in the template: mounts of them are accepted. */
-function validateTemplate({
-  selector,
-  template,
-  volumeClaimTemplates = [],
-}: StatefulSet['spec']): FieldError[] {
+function validateTemplate(
+  { selector, template, volumeClaimTemplates = [] }: StatefulSet['spec'],
+  old: PodTemplateSpec | undefined,
+): FieldError[] {
   const errors: FieldError[] = [];
   const labels = template.metadata?.labels;
   if (!selector) errors.push(required('spec.selector'));
@@ -207,7 +208,8 @@ function validateTemplate({
   }
   const claims = volumeClaimTemplates.map(({ metadata }) => ({ name: metadata.name ?? '', emptyDir: {} }));
   const volumes = [...(template.spec?.volumes ?? []), ...claims];
-  pushAll(errors, validatePodTemplate({ ...template, spec: { ...template.spec, volumes } }, 'spec.template'));
+  const whole = { ...template, spec: { ...template.spec, volumes } };
+  pushAll(errors, validatePodTemplate(whole, 'spec.template', old));
   const { restartPolicy = '', activeDeadlineSeconds } = template.spec ?? {};
   if (restartPolicy !== 'Always') {
     errors.push(notSupported('spec.template.spec.restartPolicy', restartPolicy, ['Always']));

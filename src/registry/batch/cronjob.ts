@@ -2,9 +2,10 @@ import type { CronJob } from '../../objects/types/batch.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { declarative, type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
-import { dropScheduling, validateGeneratedSelector, validateJobSpec } from './job.ts';
+import { validateGeneratedSelector, validateJobSpec } from './job.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
+import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
 import { pushChoiceErrors } from '../core/pod/field-checks.ts';
 import { validateNonNegative } from '../core/podtemplate.ts';
 import { scheduleFault } from '../../objects/cron-schedule.ts';
@@ -19,6 +20,11 @@ export const cronJobStrategy = genericStrategy<CronJob>({
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
   generationChanges: isSpecChanged,
+  // WorkloadWithJob
+  disabled: [
+    [['spec', 'jobTemplate', 'spec', 'scheduling']],
+    ...disabledPodFeatures('spec.jobTemplate.spec.template'),
+  ],
   setDefaults(cronJob) {
     addEmptyParts(cronJob);
     const { spec } = cronJob;
@@ -28,7 +34,6 @@ export const cronJobStrategy = genericStrategy<CronJob>({
     spec.failedJobsHistoryLimit ??= 1;
     const { jobTemplate } = spec;
     jobTemplate.spec ??= { template: {} };
-    dropScheduling(jobTemplate.spec);
     setTemplateDefaults(jobTemplate.spec.template);
   },
   validateCreate({ metadata, spec }) {
@@ -55,7 +60,7 @@ function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[
     pushAll(errors, validateTimeZone(spec.timeZone, 'spec.timeZone'));
   pushChoiceErrors(errors, 'spec.concurrencyPolicy', spec.concurrencyPolicy, concurrencyPolicies);
   const path = 'spec.jobTemplate.spec';
-  pushAll(errors, validateJobSpec(jobTemplate.spec ?? { template: {} }, path));
+  pushAll(errors, validateJobSpec(jobTemplate.spec ?? { template: {} }, path, old?.jobTemplate.spec));
   pushAll(errors, validateGeneratedSelector(jobTemplate.spec ?? { template: {} }, path));
   pushAll(errors, validateNonNegative(spec.successfulJobsHistoryLimit, 'spec.successfulJobsHistoryLimit'));
   pushAll(errors, validateNonNegative(spec.failedJobsHistoryLimit, 'spec.failedJobsHistoryLimit'));

@@ -7,6 +7,7 @@ import { labelSelectorMatches, validateLabelSelector } from '../validation/label
 import { validateImmutableField } from '../generic/metadata.ts';
 import { isDNS1123Label, nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
+import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
 
 import { validatePodTemplate } from '../core/pod/validation.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
@@ -26,6 +27,8 @@ export const jobStrategy = genericStrategy<Job>({
   defaultGarbageCollectionPolicy: 'OrphanDependents',
   deletionWarning:
     'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning',
+  // WorkloadWithJob
+  disabled: [[['spec', 'scheduling']], ...disabledPodFeatures('spec.template')],
   setDefaults(job) {
     addEmptyParts(job);
     const { spec, metadata } = job;
@@ -36,7 +39,6 @@ export const jobStrategy = genericStrategy<Job>({
     spec.suspend ??= false;
     spec.podReplacementPolicy ??= spec.podFailurePolicy === undefined ? 'TerminatingOrFailed' : 'Failed';
     spec.manualSelector ??= false;
-    dropScheduling(spec);
     setTemplateDefaults(spec.template);
     const labels = spec.template.metadata?.labels ?? {};
     if (Object.keys(metadata.labels ?? {}).length === 0 && Object.keys(labels).length > 0) {
@@ -52,7 +54,7 @@ export const jobStrategy = genericStrategy<Job>({
     ...validateHostnames(job),
   ],
   validateUpdate: (job, old) => [
-    ...validateJobSpec(job.spec, 'spec'),
+    ...validateJobSpec(job.spec, 'spec', old.spec),
     ...validateSelector(job.spec),
     ...validateCompletions(job.spec, old.spec),
     ...validateImmutableField(job.spec.selector, old.spec.selector, 'spec.selector'),
@@ -70,11 +72,6 @@ export const jobStrategy = genericStrategy<Job>({
     return { 'status.successful': String(typeof succeeded === 'number' ? succeeded : 0) };
   },
 });
-
-/** The field of a feature that is off (WorkloadWithJob). */
-export function dropScheduling(spec: JobSpec): void {
-  delete spec.scheduling;
-}
 
 const fixedFields = [
   'completionMode',
@@ -168,8 +165,12 @@ function generateSelector(spec: JobSpec, uid: string, name: string): void {
   spec.selector.matchLabels[uidLabels[0]] ??= uid;
 }
 
-/** The rules of a Job's spec but its selector, which a CronJob's template does not have. */
-export function validateJobSpec(spec: JobSpec, path: string): FieldError[] {
+/**
+ * The rules of a Job's spec but its selector, which a CronJob's template does not have.
+ *
+ * @param old the stored one, for an update.
+ */
+export function validateJobSpec(spec: JobSpec, path: string, old?: JobSpec): FieldError[] {
   const numbers = [
     'parallelism',
     'completions',
@@ -186,7 +187,7 @@ export function validateJobSpec(spec: JobSpec, path: string): FieldError[] {
     errors.push(required(`${path}.completions`, 'when completion mode is Indexed'));
   }
   const template = spec.template;
-  pushAll(errors, validatePodTemplate(template, `${path}.template`));
+  pushAll(errors, validatePodTemplate(template, `${path}.template`, old?.template));
   const policy = template.spec?.restartPolicy ?? '';
   const policyPath = `${path}.template.spec.restartPolicy`;
   if (policy === '' || policy === 'Always') {

@@ -13,17 +13,11 @@ export const leaseStrategy = genericStrategy<Lease>({
   setDefaults(lease: Partial<Pick<Lease, 'spec'>>) {
     lease.spec ??= {};
   },
-  prepareForCreate: (lease) => dropCoordination(lease),
-  prepareForUpdate: dropCoordination,
+  // CoordinatedLeaderElection
+  disabled: [[['spec', 'strategy']], [['spec', 'preferredHolder']]],
   validateCreate: validateSpec,
   validateUpdate: validateSpec,
 });
-
-/** Fields of coordinated leader election, a feature that is off by default, are kept only where they were set. */
-function dropCoordination({ spec }: Lease, old?: Lease): void {
-  if (old?.spec.strategy === undefined) delete spec.strategy;
-  if (old?.spec.preferredHolder === undefined) delete spec.preferredHolder;
-}
 
 function validateSpec({ spec }: Lease): FieldError[] {
   const errors: FieldError[] = [];

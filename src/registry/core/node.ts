@@ -65,11 +65,11 @@ export const nodeStrategy = genericStrategy<Node>({
   hasStatus: true,
   keepsStatusOnCreate: true,
   repeatsCreate: 'before',
+  // InPlacePodVerticalScalingSchedulerPreemption
+  disabled: [[['spec', 'podPreemptionPolicy']]],
   setDefaults(node) {
     const { spec, status } = present(node);
     alignPodCIDRs(spec);
-    // A feature that is off (InPlacePodVerticalScalingSchedulerPreemption).
-    delete spec.podPreemptionPolicy;
     if (status.allocatable === undefined && status.capacity !== undefined) {
       status.allocatable = { ...status.capacity };
     }

@@ -60,12 +60,12 @@ export const persistentVolumeClaimStrategy = genericStrategy<PersistentVolumeCla
   deleteReturnsObject: true,
   hasStatus: true,
   repeatsCreate: 'before',
+  // CSIVolumeHealth
+  disabledStatus: [[['status', 'healthStatus']]],
   setDefaults(claim) {
     addEmptyParts(claim);
     claim.spec.volumeMode ??= 'Filesystem';
     claim.status.phase ??= 'Pending';
-    // A feature that is off (CSIVolumeHealth).
-    delete claim.status.healthStatus;
   },
   prepareForCreate(claim) {
     claim.status = { phase: 'Pending' };

@@ -3,6 +3,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from './pod/defaults.ts';
+import { disabledPodFeatures } from './pod/disabled-fields.ts';
 import { validatePodTemplate } from './pod/validation.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import {
@@ -24,9 +25,10 @@ export const podTemplateStrategy = genericStrategy<PodTemplate>({
   nameRule: nameIsDNSSubdomain,
   deleteReturnsObject: true,
   generationChanges: (object, old) => !jsonEqual(object.template ?? {}, old.template ?? {}),
+  disabled: disabledPodFeatures('template'),
   setDefaults: (object) => setTemplateDefaults((object.template ??= {})),
   validateCreate: ({ template = {} }) => validatePodTemplate(template, 'template'),
-  validateUpdate: ({ template = {} }) => validatePodTemplate(template, 'template'),
+  validateUpdate: ({ template = {} }, old) => validatePodTemplate(template, 'template', old.template),
 });
 
 /** `ValidateNonnegativeField`; an absent number passes. */
@@ -50,8 +52,9 @@ export function validateSelectedTemplate(
   selector: LabelSelector | null | undefined,
   template: PodTemplateSpec | undefined,
   words: TemplateWords,
+  old: PodTemplateSpec | undefined,
 ): FieldError[] {
-  if (!selector) return [required('spec.selector'), ...validateTemplate(template, words)];
+  if (!selector) return [required('spec.selector'), ...validateTemplate(template, words, old)];
   const errors = validateLabelSelector(selector, 'spec.selector');
   if (isEmptySelector(selector)) {
     errors.push(invalid('spec.selector', selector, `empty selector is ${words.emptySelector}`));
@@ -63,7 +66,7 @@ export function validateSelectedTemplate(
     return errors;
   }
   if (!selected) errors.push(unselected(labels));
-  return [...errors, ...validateTemplate(template, words)];
+  return [...errors, ...validateTemplate(template, words, old)];
 }
 
 /** The labels of a template that its selector misses. */
@@ -71,11 +74,15 @@ export function unselected(labels: Record<string, string> | undefined): FieldErr
   return invalid('spec.template.metadata.labels', labels, '`selector` does not match template `labels`');
 }
 
-/** A template whose Pods are always restarted. */
-export function validateTemplate(template: PodTemplateSpec | undefined, words: TemplateWords): FieldError[] {
+/** A template whose Pods are always restarted. @param old the stored one, for an update. */
+export function validateTemplate(
+  template: PodTemplateSpec | undefined,
+  words: TemplateWords,
+  old: PodTemplateSpec | undefined,
+): FieldError[] {
   const path = 'spec.template';
   const { restartPolicy, activeDeadlineSeconds } = template?.spec ?? {};
-  const errors = validatePodTemplate(template ?? {}, path);
+  const errors = validatePodTemplate(template ?? {}, path, old);
   if (restartPolicy !== 'Always') {
     errors.push(notSupported(`${path}.spec.restartPolicy`, restartPolicy ?? '', ['Always']));
   }

@@ -4,6 +4,7 @@ import { declarative, type FieldError, required } from '../validation/field-erro
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from './pod/defaults.ts';
+import { disabledPodFeatures } from './pod/disabled-fields.ts';
 
 import { workloadUpdateWarnings, workloadWarnings } from './pod/warnings.ts';
 import {
@@ -26,6 +27,7 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
   // for clients older than the garbage collector
   defaultGarbageCollectionPolicy: 'OrphanDependents',
   repeatsCreate: 'before',
+  disabled: disabledPodFeatures('spec.template'),
   setDefaults(controller) {
     addEmptyParts(controller);
     const { spec, metadata } = controller;
@@ -37,7 +39,7 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
     spec.replicas ??= 1;
     if (spec.template !== undefined) setTemplateDefaults(spec.template);
   },
-  validateCreate: validateSpec,
+  validateCreate: (controller, _, old) => validateSpec(controller, old),
   validateUpdate: validateSpec,
   warningsOnCreate: workloadWarnings,
   warningsOnUpdate: workloadUpdateWarnings,
@@ -50,7 +52,7 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
   }),
 });
 
-function validateSpec({ spec }: ReplicationController): FieldError[] {
+function validateSpec({ spec }: ReplicationController, old?: ReplicationController): FieldError[] {
   const { selector = {}, template } = spec;
   const labels = template?.metadata?.labels;
   return [
@@ -61,7 +63,7 @@ function validateSpec({ spec }: ReplicationController): FieldError[] {
       ? [required('spec.template')]
       : [
           ...(containsLabels(labels, selector) ? [] : [unselected(labels)]),
-          ...validateTemplate(template, words),
+          ...validateTemplate(template, words, old?.spec.template),
         ]),
   ];
 }

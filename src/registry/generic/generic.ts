@@ -11,6 +11,7 @@ import {
   validateObjectMetaUpdate,
 } from './metadata.ts';
 import type { NameRule } from '../../objects/names.ts';
+import { type DisabledFeature, dropDisabledFields } from './disabled-fields.ts';
 import type { FieldPath, Strategy, StrategyContext, SubresourceStrategy } from './strategy.ts';
 
 /**
@@ -55,11 +56,15 @@ export interface KindRules<T extends KubeObject> {
   /** Those whose immutability is declared at the type ({@link validateDeclaredImmutable}). */
   readonly declaredImmutable?: readonly string[];
   setDefaults?(object: T): void;
+  /** What features that are off would have, as paths from the object; dropped before everything else is prepared. */
+  readonly disabled?: readonly DisabledFeature[];
+  /** The same of the status, for writes of `/status`. */
+  readonly disabledStatus?: readonly DisabledFeature[];
   prepareForCreate?(object: T, context: StrategyContext): void;
   /** Called before the generation is compared. */
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
-  /** Validation after that of the metadata. */
-  validateCreate?(object: T, context: StrategyContext): FieldError[];
+  /** Validation after that of the metadata. @param old of an update that {@link repeatsCreate}. */
+  validateCreate?(object: T, context: StrategyContext, old?: T): FieldError[];
   /** Validation of an update after that of the metadata. */
   validateUpdate?(object: T, old: T, context: StrategyContext): FieldError[];
   /** An update is validated as a create, metadata included, before, after or instead of the rules of an update. */
@@ -106,16 +111,18 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
     prepareForCreate(object, context) {
       if (rules.hasStatus === true && rules.keepsStatusOnCreate !== true) dropStatus(object);
       if (rules.generationChanges !== undefined) object.metadata.generation = 1;
+      dropDisabledFields(object, undefined, rules.disabled ?? []);
       rules.prepareForCreate?.(object, context);
     },
     prepareForUpdate(object, old, context) {
       if (rules.hasStatus === true) restoreStatus(object, old);
+      dropDisabledFields(object, old, rules.disabled ?? []);
       rules.prepareForUpdate?.(object, old, context);
       raiseGeneration(rules, object, old);
     },
     validateCreate: (object, context) => createErrors(rules, object, context),
     validateUpdate(object, old, context) {
-      if (rules.repeatsCreate === 'instead') return createErrors(rules, object, context);
+      if (rules.repeatsCreate === 'instead') return createErrors(rules, object, context, old);
       const errors = updateMetaErrors(rules, object, old);
       for (const error of rules.validateUpdate?.(object, old, context) ?? []) errors.push(error);
       for (const field of rules.immutable ?? []) {
@@ -128,7 +135,7 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
         pushAll(errors, validateDeclaredImmutable(at(object, ...path), at(old, ...path), field));
       }
       if (rules.repeatsCreate === undefined) return errors;
-      const repeated = createErrors(rules, object, context);
+      const repeated = createErrors(rules, object, context, old);
       return rules.repeatsCreate === 'before' ? [...repeated, ...errors] : [...errors, ...repeated];
     },
     ...(rules.hasStatus === true ? { status: statusStrategy(rules), resetFields: [['status']] } : {}),
@@ -140,8 +147,9 @@ function createErrors<T extends KubeObject>(
   rules: KindRules<T>,
   object: T,
   context: StrategyContext,
+  old?: T,
 ): FieldError[] {
-  return [...createMetaErrors(rules, object), ...(rules.validateCreate?.(object, context) ?? [])];
+  return [...createMetaErrors(rules, object), ...(rules.validateCreate?.(object, context, old) ?? [])];
 }
 
 function createMetaErrors<T extends KubeObject>(rules: KindRules<T>, { metadata }: T): FieldError[] {
@@ -165,6 +173,7 @@ function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceS
     prepareForUpdate(object, old, context) {
       keepGeneration(object, old);
       restoreSpec(object, old);
+      dropDisabledFields(object, old, rules.disabledStatus ?? []);
       rules.prepareStatus?.(object, old, context);
     },
     validateUpdate: (object, old) => [

@@ -16,11 +16,9 @@ const rules = genericStrategy<CSINode>({
   hasStatus: true,
   statusResets: [['metadata']],
   prepareStatus: resetMetaForStatus,
-  setDefaults(node) {
-    addEmptyParts(node);
-    // A feature that is off (CSIVolumeHealth).
-    delete node.status.storageHealth;
-  },
+  // CSIVolumeHealth
+  disabledStatus: [[['status', 'storageHealth']]],
+  setDefaults: addEmptyParts,
   validateCreate: ({ spec }) => {
     const names = new Set<string>();
     return (spec.drivers ?? []).flatMap((driver, i) => validateDriver(driver, names, `spec.drivers[${i}]`));

@@ -5,6 +5,7 @@ import { conflict } from '../../../objects/status.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../scheduling/priorityclass.ts';
 import type { ClusterReader } from '../../generic/strategy.ts';
 import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
+import { initContainerAnnotations } from './disabled-fields.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
@@ -188,9 +189,11 @@ export function bindPod(pod: Pod, { metadata, target }: PostedBinding, now: stri
   const bound = structuredClone(pod);
   bound.spec.nodeName = target?.name ?? '';
   if (metadata.annotations !== undefined) {
-    bound.metadata.annotations = { ...bound.metadata.annotations, ...metadata.annotations };
+    const annotations = Object.entries({ ...bound.metadata.annotations, ...metadata.annotations });
+    const kept = annotations.filter(([key]) => !initContainerAnnotations.includes(key));
+    bound.metadata.annotations = Object.fromEntries(kept);
   }
-  copyLabels(bound.metadata, metadata.labels ?? {});
+  if (metadata.labels !== undefined) bound.metadata.labels = { ...bound.metadata.labels, ...metadata.labels };
   const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: now };
   const conditions = (bound.status.conditions ??= []);
   const at = conditions.findIndex(({ type }) => type === scheduled.type);

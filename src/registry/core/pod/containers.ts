@@ -28,7 +28,7 @@ import {
 import { validateEnv, validateEnvFrom } from './env.ts';
 import { pushChoiceErrors, pushLabelErrors, validateRestartRules } from './field-checks.ts';
 import { validateContainerSecurity } from './security-context.ts';
-import { validateDevices, validateMounts } from './volumes.ts';
+import { pullPolicies, validateDevices, validateMounts } from './volumes.ts';
 
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const;
 const schemes = ['HTTP', 'HTTPS'];
@@ -144,20 +144,19 @@ function validateHttpGet(
 }
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
-const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
 const messagePolicies = ['File', 'FallbackToLogsOnError'];
 const resizable = ['cpu', 'memory'];
 const resizePolicies = ['NotRequired', 'RestartContainer'];
 
 /** Regular containers (`validateContainers`). */
-export function validateContainers(spec: PodSpec, path: string): FieldError[] {
+export function validateContainers(spec: PodSpec, path: string, old: PodSpec | undefined): FieldError[] {
   const { containers = [], terminationGracePeriodSeconds: gracePeriod } = spec;
   if (containers.length === 0) return [required(path)];
   const errors: FieldError[] = [];
   const names = new Set<string>();
   containers.forEach((container, i) => {
     const at = `${path}[${i}]`;
-    pushAll(errors, validateContainer(container, spec, at));
+    pushAll(errors, validateContainer(container, spec, at, old));
     if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
     names.add(container.name);
     pushAll(errors, validateHandlers(container, at, gracePeriod));
@@ -168,13 +167,13 @@ export function validateContainers(spec: PodSpec, path: string): FieldError[] {
 }
 
 /** Init containers; those with restartPolicy Always are sidecars (`validateInitContainers`). */
-export function validateInitContainers(spec: PodSpec, path: string): FieldError[] {
+export function validateInitContainers(spec: PodSpec, path: string, old: PodSpec | undefined): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set((spec.containers ?? []).map(({ name }) => name));
   const gracePeriod = spec.terminationGracePeriodSeconds;
   (spec.initContainers ?? []).forEach((container, i) => {
     const at = `${path}[${i}]`;
-    pushAll(errors, validateContainer(container, spec, at));
+    pushAll(errors, validateContainer(container, spec, at, old));
     const { restartPolicy } = container;
     if (restartPolicy !== 'Always') pushAll(errors, validateRestartRules(container, at));
     else if ((container.restartPolicyRules ?? []).length > 0) {
@@ -197,11 +196,12 @@ export function validateInitContainers(spec: PodSpec, path: string): FieldError[
   return errors;
 }
 
-/** The rules of all kinds of containers (`validateContainerCommon`). */
+/** The rules of all kinds of containers (`validateContainerCommon`). @param old the stored spec, for an update. */
 export function validateContainer(
   container: Partial<Container>,
   { volumes = [], restartPolicy, hostUsers }: PodSpec,
   path: string,
+  old: PodSpec | undefined,
 ): FieldError[] {
   const { name = '', image = '', resources = {} } = container;
   const errors: FieldError[] = [];
@@ -220,7 +220,10 @@ export function validateContainer(
   pushAll(errors, validateResizePolicy(container.resizePolicy ?? [], restartPolicy, `${path}.resizePolicy`));
   pushAll(
     errors,
-    validateContainerSecurity(container.securityContext, `${path}.securityContext`, hostUsers !== false),
+    validateContainerSecurity(container.securityContext, `${path}.securityContext`, {
+      hostUsers: hostUsers !== false,
+      old,
+    }),
   );
   return errors;
 }
@@ -284,14 +287,26 @@ function validateHostPorts(containers: readonly Container[], path: string): Fiel
   return errors;
 }
 
+/** The resources of a container (`ValidateContainerResourceRequirements`). */
+export function validateResources(resources: ResourceRequirements, path: string): FieldError[] {
+  return validateRequirements(resources, path, validateContainerResourceName);
+}
+
 /**
  * Quantities are valid, no request exceeds its limit, and huge pages are whole and come with cpu or memory
  * (`validateResourceRequirements`).
+ *
+ * @param validateName the rule of the names of resources.
  */
-export function validateResources(
+export function validateRequirements(
   { limits = {}, requests = {} }: ResourceRequirements,
   path: string,
+  validateName: (resource: string, path: string) => FieldError[],
 ): FieldError[] {
+  const validateResource = (resource: string, value: string, at: string): FieldError[] => [
+    ...validateName(resource, at),
+    ...validateResourceQuantity(resource, value, at),
+  ];
   const errors: FieldError[] = [];
   for (const [resource, value] of Object.entries(limits)) {
     const at = `${path}.limits[${resource}]`;
@@ -330,13 +345,6 @@ function validateRequest(
   if (order === 0 || (overcommitted && order < 0)) return [];
   const relation = overcommitted ? 'less than or equal' : 'equal';
   return [invalid(`${path}.requests`, value, `must be ${relation} to ${resource} limit of ${limit}`)];
-}
-
-function validateResource(resource: string, value: string, path: string): FieldError[] {
-  return [
-    ...validateContainerResourceName(resource, path),
-    ...validateResourceQuantity(resource, value, path),
-  ];
 }
 
 /** Huge pages come in whole pages (`validateResourceQuantityHugePageValue`). */

@@ -6,7 +6,6 @@ import type {
   PodStatus,
   PodTemplateSpec,
   Probe,
-  Volume,
 } from '../../../objects/types/core.generated.ts';
 import { defaultPullPolicy } from './volumes.ts';
 
@@ -18,6 +17,8 @@ const defaultGraceSeconds = 30;
 /** Versioned defaults of a Pod (`core/v1/defaults.go` SetDefaults_Pod and all below it). */
 export function setPodDefaults(pod: Partial<Pick<Pod, 'spec' | 'status'>>): void {
   const spec = (pod.spec ??= {});
+  // Templates keep a negative one, for historical reasons.
+  if ((spec.terminationGracePeriodSeconds ?? 0) < 0) spec.terminationGracePeriodSeconds = 1;
   for (const container of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
     requestLimits(container);
     if (spec.hostNetwork !== true) continue;
@@ -29,7 +30,6 @@ export function setPodDefaults(pod: Partial<Pick<Pod, 'spec' | 'status'>>): void
   spec.enableServiceLinks ??= true;
   setPodSpecDefaults(spec);
   alignPodIPs((pod.status ??= {}));
-  delete pod.status.volumeHealth;
 }
 
 /** Versioned defaults of a template: fewer than those of a Pod. */
@@ -39,7 +39,6 @@ export function setTemplateDefaults(template: PodTemplateSpec): void {
 }
 
 function setPodSpecDefaults(spec: PodSpec): void {
-  dropDisabledFields(spec);
   if ((spec.dnsPolicy ?? '') === '') spec.dnsPolicy = 'ClusterFirst';
   if ((spec.restartPolicy ?? '') === '') spec.restartPolicy = 'Always';
   if ((spec.schedulerName ?? '') === '') spec.schedulerName = 'default-scheduler';
@@ -54,7 +53,7 @@ function setPodSpecDefaults(spec: PodSpec): void {
   }
 }
 
-/** Both names of the service account are set; the new one has precedence (`core/v1/conversion.go`). */
+/** Both names of the service account are set; the new one has precedence (`SetDefaults_PodSpec`). */
 function alignServiceAccount(spec: PodSpec): void {
   const account =
     (spec.serviceAccountName ?? '') === '' ? (spec.serviceAccount ?? '') : spec.serviceAccountName;
@@ -110,42 +109,10 @@ function requestLimits({ resources }: Container): void {
   resources.requests = { ...resources.limits, ...resources.requests };
 }
 
-/** `podIP` is the first of `podIPs`; where they differ, the singular has precedence (`core/v1/conversion.go`). */
+/** `podIP` is the first of `podIPs`; where they differ, the singular has precedence (`SetDefaults_PodStatus`). */
 function alignPodIPs(status: PodStatus): void {
   const { podIP = '', podIPs = [] } = status;
   const first = podIPs[0]?.ip ?? '';
   if (podIP !== '' && podIP !== first) status.podIPs = [{ ip: podIP }];
   else if (first !== '') status.podIP = first;
-}
-
-/**
- * Drops the fields of features that 1.37 has off by default (`pkg/api/pod/util.go` DropDisabledPodFields):
- * EvictionRequestAPI, H2CContainerProbe, GRPCContainerProbeTLS, EmptyDirVolumeMode, VolumeBindMountOptions and
- * AtomicWriteVolumeUserFields.
- */
-function dropDisabledFields(spec: PodSpec): void {
-  delete spec.evictionResponders;
-  for (const volume of spec.volumes ?? []) dropVolumeFields(volume);
-  const { containers, initContainers, ephemeralContainers } = spec;
-  const all = [containers, initContainers, ephemeralContainers].flatMap((list) => list ?? []);
-  for (const container of all) {
-    for (const mount of container.volumeMounts ?? []) delete mount.bindMountOptions;
-    const { livenessProbe, readinessProbe, startupProbe, lifecycle } = container;
-    for (const probe of [livenessProbe, readinessProbe, startupProbe]) delete probe?.grpc?.mode;
-    const handlers = [livenessProbe, readinessProbe, startupProbe, lifecycle?.postStart, lifecycle?.preStop];
-    for (const handler of handlers) delete handler?.httpGet?.protocol;
-  }
-}
-
-function dropVolumeFields({ emptyDir, secret, configMap, downwardAPI, projected }: Volume): void {
-  delete emptyDir?.mode;
-  for (const source of [secret, configMap, downwardAPI, projected]) delete source?.defaultUser;
-  const parts = [secret, configMap, downwardAPI];
-  for (const source of projected?.sources ?? []) {
-    delete source.serviceAccountToken?.user;
-    delete source.clusterTrustBundle?.user;
-    delete source.podCertificate?.user;
-    parts.push(source.secret, source.configMap, source.downwardAPI);
-  }
-  for (const part of parts) for (const item of part?.items ?? []) delete item.user;
 }

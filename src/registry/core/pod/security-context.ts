@@ -1,13 +1,16 @@
 import type {
   AppArmorProfile,
+  Container,
   PodSpec,
   SeccompProfile,
   SecurityContext,
 } from '../../../objects/types/core.generated.ts';
+import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
+  forbiddenField,
   invalid,
   notSupported,
   required,
@@ -54,11 +57,11 @@ export function validatePodSecurity(spec: PodSpec, path: string): FieldError[] {
   return errors;
 }
 
-/** The same of one container (`ValidateSecurityContext`). */
+/** The same of one container (`ValidateSecurityContext`). @param old the stored spec, for an update. */
 export function validateContainerSecurity(
   context: SecurityContext | undefined,
   path: string,
-  hostUsers: boolean,
+  { hostUsers, old }: { readonly hostUsers: boolean; readonly old: PodSpec | undefined },
 ): FieldError[] {
   if (context === undefined) return [];
   const { runAsUser, runAsGroup, procMount, privileged, allowPrivilegeEscalation, capabilities } = context;
@@ -77,11 +80,88 @@ export function validateContainerSecurity(
     const rule = 'cannot set `allowPrivilegeEscalation` to false and';
     if (privileged === true) errors.push(invalid(path, shown(context), `${rule} \`privileged\` to true`));
     for (const capability of capabilities?.add ?? []) {
-      if (capability !== 'CAP_SYS_ADMIN') continue;
+      if (capability !== 'CAP_SYS_ADMIN' || mayAdminister(old)) continue;
       errors.push(invalid(path, shown(context), `${rule} \`capabilities.Add\` CAP_SYS_ADMIN`));
     }
   }
   return [...errors, ...validateAppArmor(context.appArmorProfile, `${path}.appArmorProfile`)];
+}
+
+/** True when the stored spec has such a container: an update keeps it. */
+function mayAdminister(old: PodSpec | undefined): boolean {
+  if (old === undefined) return false;
+  return containersOf(old).some(
+    ([{ securityContext }]) =>
+      securityContext?.allowPrivilegeEscalation !== true &&
+      securityContext?.capabilities?.add?.includes('CAP_SYS_ADMIN') === true,
+  );
+}
+
+/** All containers, each with its path in the spec. */
+function containersOf(spec: PodSpec): (readonly [Pick<Container, 'securityContext'>, string])[] {
+  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap((list) =>
+    (spec[list] ?? []).map((container, i) => [container, `${list}[${i}]`] as const),
+  );
+}
+
+/** A Pod whose `spec.os` is Linux has no options of Windows. */
+export function validateLinux(spec: PodSpec, path: string): FieldError[] {
+  const refused = 'windows options cannot be set for a linux pod';
+  const places = [[spec, ''] as const, ...containersOf(spec).map(([each, at]) => [each, `.${at}`] as const)];
+  return places.flatMap(([{ securityContext }, at]) =>
+    securityContext?.windowsOptions === undefined
+      ? []
+      : [forbiddenField(`${path}${at}.securityContext.windowsOptions`, refused)],
+  );
+}
+
+const linuxOfPods = [
+  'appArmorProfile',
+  'seLinuxOptions',
+  'seccompProfile',
+  'fsGroup',
+  'fsGroupChangePolicy',
+  'sysctls',
+  'runAsUser',
+  'runAsGroup',
+  'supplementalGroups',
+  'supplementalGroupsPolicy',
+  'seLinuxChangePolicy',
+] as const;
+const linuxOfContainers = [
+  'appArmorProfile',
+  'seLinuxOptions',
+  'seccompProfile',
+  'capabilities',
+  'readOnlyRootFilesystem',
+  'privileged',
+  'allowPrivilegeEscalation',
+  'procMount',
+  'runAsUser',
+  'runAsGroup',
+] as const;
+
+/** A Pod whose `spec.os` is Windows has none of Linux. */
+export function validateWindows(spec: PodSpec, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const refuse = (at: string) =>
+    errors.push(forbiddenField(`${path}.${at}`, 'cannot be set for a windows pod'));
+  for (const member of linuxOfPods) {
+    const value = spec.securityContext?.[member];
+    if (value !== undefined && !(member === 'sysctls' && jsonEqual(value, []))) {
+      refuse(`securityContext.${member}`);
+    }
+  }
+  if (spec.hostUsers !== undefined) refuse('hostUsers');
+  if (spec.hostPID === true) refuse('hostPID');
+  if (spec.hostIPC === true) refuse('hostIPC');
+  if (spec.shareProcessNamespace !== undefined) refuse('shareProcessNamespace');
+  for (const [{ securityContext }, at] of containersOf(spec)) {
+    for (const member of linuxOfContainers) {
+      if (securityContext?.[member] !== undefined) refuse(`${at}.securityContext.${member}`);
+    }
+  }
+  return errors;
 }
 
 function validateId(id: number | undefined, path: string): FieldError[] {

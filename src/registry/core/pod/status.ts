@@ -11,6 +11,7 @@ import { validateImmutableField } from '../../generic/metadata.ts';
 import { isQualifiedName } from '../../../objects/names.ts';
 import { validateAddressPair, validateLegacyAddress, warningsForAddress } from '../../validation/network.ts';
 import { validateAnnotationChange, pushSubdomainErrors, restarts } from './field-checks.ts';
+import { hasPodResources } from './pod-resources.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 
 const systemConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
@@ -133,7 +134,7 @@ const counted = ['cpu', 'memory'];
 /** The QoS class (`ComputePodQOS`): by the Pod's own resources if it has them, else by its containers. */
 export function qosClass(spec: PodSpec): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const parts =
-    spec.resources === undefined
+    spec.resources === undefined || !hasPodResources(spec)
       ? [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map(({ resources = {} }) => resources)
       : [spec.resources];
   const amounts = parts.flatMap(({ limits, requests }) =>

@@ -6,6 +6,8 @@ import { validateTolerations, applyMatchKeys } from './scheduling.ts';
 import { genericStrategy, isSpecChanged } from '../../generic/generic.ts';
 import { validateAnnotationChange, validatePodAnnotations } from './field-checks.ts';
 import { setPodDefaults } from './defaults.ts';
+import { disabledPodFeatures, disabledStatusFeatures } from './disabled-fields.ts';
+import { setPodResourceDefaults } from './pod-resources.ts';
 import { qosClass, keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';
 import { ephemeralContainers, resize } from './subresources.ts';
 import { validateMetadataAndSpec, validatePodOnly, validatePodSpec } from './validation.ts';
@@ -20,6 +22,12 @@ const changeable = [
   '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)',
 ].join(',');
 const maxInt32 = 2 ** 31 - 1;
+/** What a write of `/status` keeps where it leaves it out. */
+const claimStatuses = [
+  'resourceClaimStatuses',
+  'extendedResourceClaimStatus',
+  'nodeAllocatableResourceClaimStatuses',
+] as const;
 
 /** The fields of a Pod's spec that may change (`ValidatePodUpdate`). */
 function validatePodChange(spec: PodSpec, old: PodSpec): FieldError[] {
@@ -133,9 +141,12 @@ export const podStrategy = genericStrategy<Pod>({
   deleteReturnsObject: true,
   generationChanges: isSpecChanged,
   setDefaults: setPodDefaults,
+  disabled: disabledPodFeatures(),
+  disabledStatus: disabledStatusFeatures,
   prepareForCreate(pod, { now }) {
-    pod.status = { phase: 'Pending', qosClass: qosClass(pod.spec) };
     applyPodKeys(pod);
+    setPodResourceDefaults(pod.spec);
+    pod.status = { phase: 'Pending', qosClass: qosClass(pod.spec) };
     if ((pod.spec.schedulingGates ?? []).length === 0) return;
     pod.status.conditions = [
       {
@@ -147,14 +158,18 @@ export const podStrategy = genericStrategy<Pod>({
       },
     ];
   },
+  prepareForUpdate({ spec }, { spec: { resources } }) {
+    // Kept for clients that do not know the field.
+    if (resources !== undefined) spec.resources ??= resources;
+  },
   validateCreate: ({ metadata, spec }) => [
     ...validatePodAnnotations(metadata.annotations, spec, 'metadata.annotations'),
-    ...validatePodSpec(spec, 'spec', true),
+    ...validatePodSpec(spec, 'spec', { isPod: true, old: undefined }),
     ...validatePodOnly(spec),
     ...validateOnCreate(spec),
   ],
   validateUpdate: (pod, old) => [
-    ...validateMetadataAndSpec(pod),
+    ...validateMetadataAndSpec(pod, old.spec),
     ...validateAnnotationChange(pod, old),
     ...validatePodChange(pod.spec, old.spec),
   ],
@@ -165,6 +180,9 @@ export const podStrategy = genericStrategy<Pod>({
   prepareStatus(pod, old) {
     takeMember(pod.metadata, old.metadata, 'ownerReferences');
     if ((pod.status.qosClass ?? '') === '') takeMember(pod.status, old.status, 'qosClass');
+    for (const member of claimStatuses) {
+      if (pod.status[member] === undefined) takeMember(pod.status, old.status, member);
+    }
     keepObservedGenerations(pod.status, old.status);
   },
   validateStatus: validatePodStatus,

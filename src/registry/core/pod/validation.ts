@@ -32,7 +32,8 @@ import {
   pushSubdomainErrors,
   validatePodAnnotations,
 } from './field-checks.ts';
-import { validatePodSecurity } from './security-context.ts';
+import { validatePodResources } from './pod-resources.ts';
+import { validateLinux, validatePodSecurity, validateWindows } from './security-context.ts';
 import { validateVolumes } from './volumes.ts';
 
 /** The fields that such a container may not have, in Go's order. */
@@ -50,7 +51,7 @@ const refusedMembers = [
 const refusal = 'cannot be set for an Ephemeral Container';
 
 /** Ephemeral containers for debugging (`validateEphemeralContainers`). */
-function validateEphemeralContainers(spec: PodSpec, path: string): FieldError[] {
+function validateEphemeralContainers(spec: PodSpec, path: string, old: PodSpec | undefined): FieldError[] {
   const others = new Set(
     [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map(({ name }) => name),
   );
@@ -58,7 +59,7 @@ function validateEphemeralContainers(spec: PodSpec, path: string): FieldError[] 
   return (spec.ephemeralContainers ?? []).flatMap((container, i) => {
     const at = `${path}[${i}]`;
     const { name, image = '', targetContainerName: target = '' } = container;
-    const errors = validateContainer(container, spec, at);
+    const errors = validateContainer(container, spec, at, old);
     if (image.trim() !== image) {
       errors.push(invalid(`${at}.image`, image, 'must not have leading or trailing whitespace'));
     }
@@ -108,15 +109,20 @@ const systems = ['linux', 'windows'];
  * The rules of a PodSpec, in kube-apiserver's order (`ValidatePodSpec`).
  *
  * @param isPod true for a Pod itself, false for the template of a workload.
+ * @param old the stored spec, where an update may keep what a create may not have.
  */
-export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): FieldError[] {
+export function validatePodSpec(
+  spec: PodSpec,
+  path: string,
+  { isPod, old }: { readonly isPod: boolean; readonly old: PodSpec | undefined },
+): FieldError[] {
   const errors = [
-    ...validateVolumes(spec.volumes ?? [], `${path}.volumes`),
-    ...validateContainers(spec, `${path}.containers`),
-    ...validateInitContainers(spec, `${path}.initContainers`),
-    ...validateEphemeralContainers(spec, `${path}.ephemeralContainers`),
+    ...validateVolumes(spec.volumes ?? [], `${path}.volumes`, old?.volumes),
+    ...validateContainers(spec, `${path}.containers`, old),
+    ...validateInitContainers(spec, `${path}.initContainers`, old),
+    ...validateEphemeralContainers(spec, `${path}.ephemeralContainers`, old),
   ];
-  if (spec.resources !== undefined) pushAll(errors, validateResources(spec.resources, `${path}.resources`));
+  pushAll(errors, validatePodResources(spec, path));
   if (spec.hostNetwork === true) pushAll(errors, validateHostNetwork(spec, path, isPod));
   pushChoiceErrors(errors, `${path}.restartPolicy`, spec.restartPolicy, restartPolicies);
   pushChoiceErrors(errors, `${path}.dnsPolicy`, spec.dnsPolicy, dnsPolicies);
@@ -136,7 +142,7 @@ export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): Fi
   if (spec.overhead !== undefined) {
     pushAll(errors, validateResources({ limits: spec.overhead }, `${path}.overhead`));
   }
-  if (spec.os !== undefined) pushAll(errors, validateOS(spec.os, `${path}.os`));
+  if (spec.os !== undefined) pushAll(errors, validateOS(spec, spec.os, path));
   return errors;
 }
 
@@ -188,19 +194,24 @@ function validateHostnameOverride(
   return errors;
 }
 
-function validateOS({ name }: NonNullable<PodSpec['os']>, path: string): FieldError[] {
-  if (name === '') return [required(`${path}.name`)];
-  return systems.includes(name) ? [] : [notSupported(path, name, systems)];
+function validateOS(spec: PodSpec, { name }: NonNullable<PodSpec['os']>, path: string): FieldError[] {
+  if (name === '') return [required(`${path}.os.name`)];
+  if (!systems.includes(name)) return [notSupported(`${path}.os`, name, systems)];
+  return name === 'linux' ? validateLinux(spec, path) : validateWindows(spec, path);
 }
 
-/** The rules of a Pod template (`ValidatePodTemplateSpec`). */
-export function validatePodTemplate(template: PodTemplateSpec, path: string): FieldError[] {
+/** The rules of a Pod template (`ValidatePodTemplateSpec`). @param old the stored one, for an update. */
+export function validatePodTemplate(
+  template: PodTemplateSpec,
+  path: string,
+  old?: PodTemplateSpec,
+): FieldError[] {
   const { metadata = {}, spec = {} } = template;
   const errors = validateLabels(metadata.labels, `${path}.labels`);
   if (metadata.annotations !== undefined) {
     pushAll(errors, validateAnnotations(metadata.annotations, `${path}.annotations`));
   }
-  pushAll(errors, validatePodSpec(spec, `${path}.spec`, false));
+  pushAll(errors, validatePodSpec(spec, `${path}.spec`, { isPod: false, old: old?.spec }));
   if ((spec.ephemeralContainers ?? []).length > 0) {
     const detail = 'ephemeral containers not allowed in pod template';
     errors.push(forbiddenField(`${path}.spec.ephemeralContainers`, detail));
@@ -292,12 +303,12 @@ function validateDnsConfig(
   return errors;
 }
 
-/** The rules of a whole Pod (`validatePodMetadataAndSpec`). */
-export function validateMetadataAndSpec({ metadata, spec }: Pod): FieldError[] {
+/** The rules of a whole Pod (`validatePodMetadataAndSpec`). @param old what an update may keep. */
+export function validateMetadataAndSpec({ metadata, spec }: Pod, old: PodSpec): FieldError[] {
   return [
     ...validateObjectMeta(metadata, { namespaced: true, nameRule: nameIsDNSSubdomain }),
     ...validatePodAnnotations(metadata.annotations, spec, 'metadata.annotations'),
-    ...validatePodSpec(spec, 'spec', true),
+    ...validatePodSpec(spec, 'spec', { isPod: true, old }),
     ...validatePodOnly(spec),
   ];
 }

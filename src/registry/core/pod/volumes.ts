@@ -18,7 +18,7 @@ import {
   notFoundField,
 } from '../../validation/field-errors.ts';
 import { validateFieldSelector, validateResourceSelector } from './env.ts';
-import { pushLabelErrors } from './field-checks.ts';
+import { pushChoiceErrors, pushLabelErrors } from './field-checks.ts';
 
 /** Always for the tag `latest`, the default of an image without tag and digest. */
 export function defaultPullPolicy(image: string): 'Always' | 'IfNotPresent' {
@@ -28,6 +28,7 @@ export function defaultPullPolicy(image: string): 'Always' | 'IfNotPresent' {
   return (tag ?? (digest === undefined ? 'latest' : '')) === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
+export const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
 const maxMode = 0o777;
 const minTokenSeconds = 10 * 60;
 const maxTokenSeconds = 2 ** 32;
@@ -91,10 +92,10 @@ const spelledAs = new Map([
 /**
  * A volume has one source, and it is complete (`validateVolumeSource`). Sources of storage vendors are not validated.
  */
-function validateVolumeSource(volume: Volume, path: string): FieldError[] {
+function validateVolumeSource(volume: Volume, path: string, old: readonly Volume[]): FieldError[] {
   const [first, ...more] = sources.filter((source) => Object.hasOwn(volume, source));
   if (first === undefined) return [required(path, 'must specify a volume type')];
-  const errors = validateFirst(volume, first, `${path}.${first}`);
+  const errors = validateFirst(volume, first, `${path}.${first}`, old);
   for (const source of more) {
     const at = `${path}.${spelledAs.get(source) ?? source}`;
     errors.push(forbiddenField(at, 'may not specify more than 1 volume type'));
@@ -102,7 +103,8 @@ function validateVolumeSource(volume: Volume, path: string): FieldError[] {
   return errors;
 }
 
-function validateFirst(volume: Volume, source: string, path: string): FieldError[] {
+function validateFirst(volume: Volume, source: string, path: string, old: readonly Volume[]): FieldError[] {
+  const { image } = volume;
   const { hostPath, secret, configMap, persistentVolumeClaim, downwardAPI, projected, nfs } = volume;
   switch (source) {
     case 'hostPath':
@@ -129,6 +131,8 @@ function validateFirst(volume: Volume, source: string, path: string): FieldError
         // Errors of an item are reported at the list.
         ...(downwardAPI?.items ?? []).flatMap((file) => validateDownwardFile(file, path)),
       ];
+    case 'image':
+      return validateImage(image ?? {}, path, old);
     case 'projected':
       return [
         ...validateMode(projected?.defaultMode, `${path}.defaultMode`),
@@ -137,6 +141,18 @@ function validateFirst(volume: Volume, source: string, path: string): FieldError
     default:
       return [];
   }
+}
+
+/** The reference was optional in templates: an update keeps an empty one (`validateImageVolumeSource`). */
+function validateImage(
+  { reference = '', pullPolicy }: NonNullable<Volume['image']>,
+  path: string,
+  old: readonly Volume[],
+): FieldError[] {
+  const mayBeEmpty = old.some(({ image }) => image !== undefined && (image.reference ?? '') === '');
+  const errors = mayBeEmpty ? [] : missing(reference, `${path}.reference`);
+  pushChoiceErrors(errors, `${path}.pullPolicy`, pullPolicy, pullPolicies);
+  return errors;
 }
 
 /** A folder or file of the node (`validateHostPathVolumeSource`). */
@@ -286,14 +302,18 @@ export function setFieldDefaults(field: ObjectFieldSelector | undefined): void {
   if (field !== undefined && (field.apiVersion ?? '') === '') field.apiVersion = 'v1';
 }
 
-/** Names are unique labels, and each volume has one source (`ValidateVolumes`). */
-export function validateVolumes(volumes: readonly Volume[], path: string): FieldError[] {
+/** Names are unique labels, and each volume has one source (`ValidateVolumes`). @param old the stored ones. */
+export function validateVolumes(
+  volumes: readonly Volume[],
+  path: string,
+  old: readonly Volume[] = [],
+): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set<string>();
   volumes.forEach((volume, i) => {
     const { name } = volume;
     const at = `${path}[${i}]`;
-    pushAll(errors, validateVolumeSource(volume, at));
+    pushAll(errors, validateVolumeSource(volume, at, old));
     if (name === '') errors.push(required(`${at}.name`));
     else pushLabelErrors(errors, `${at}.name`, name);
     if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));

@@ -29,7 +29,7 @@ it('puts a Pod on a node and leaves the stored one alone', () => {
   expect(pod.spec).toEqual({});
 });
 
-it('takes labels that the Pod has not, and ends its nomination', () => {
+it('takes the labels of the Binding, and ends its nomination', () => {
   const nominated = {
     ...pod,
     metadata: { name: 'a', labels: { zone: 'mine' } },
@@ -43,7 +43,7 @@ it('takes labels that the Pod has not, and ends its nomination', () => {
   };
   const labels = { zone: 'theirs', region: 'r' };
   expect(bindPod(nominated, { ...binding, metadata: { labels } }, now)).toMatchObject({
-    metadata: { labels: { zone: 'mine', region: 'r' } },
+    metadata: { labels: { zone: 'theirs', region: 'r' } },
     status: {
       conditions: [
         { type: 'PodScheduled', status: 'True' },

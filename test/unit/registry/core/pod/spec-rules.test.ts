@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { create, definitionOf, update } from '../../decide.ts';
+import { create, definitionOf, memberOf, update } from '../../decide.ts';
 
 const pod = definitionOf('Pod');
 const container = { name: 'c', image: 'example.com/c' };
@@ -266,6 +266,52 @@ it('fields of features that are off are dropped, in Pods and templates', () => {
     expect(JSON.stringify(object)).not.toMatch(off);
   }
   expect(job.object).not.toHaveProperty('spec.scheduling');
+});
+
+it('fields of a feature that is off stay where the stored Pod has them', () => {
+  const plain = { containers: [{ name: 'c', image: 'i' }] };
+  const old = create(definitionOf('Pod'), { spec: plain }).stored;
+  const evictionResponders = [{ name: 'example.com/r', priority: 1 }];
+  const spec = { ...plain, evictionResponders };
+  expect(update(definitionOf('Pod'), old, { spec }).object).not.toHaveProperty('spec.evictionResponders');
+  const using = { ...old, spec: { ...memberOf(old, 'spec'), evictionResponders } };
+  const kept = update(definitionOf('Pod'), using, { spec });
+  expect(kept.errors).toEqual([]);
+  expect(kept.object).toHaveProperty('spec.evictionResponders', evictionResponders);
+});
+
+it('the reference of an image volume is required, unless the stored template has none', () => {
+  const template = definitionOf('PodTemplate');
+  const object = {
+    template: { spec: { containers: [{ name: 'c', image: 'i' }], volumes: [{ name: 'v', image: {} }] } },
+  };
+  const { errors, stored } = create(template, object);
+  expect(errors).toEqual(['template.spec.volumes[0].image.reference: Required value']);
+  expect(update(template, stored, object).errors).toEqual([]);
+});
+
+it('CAP_SYS_ADMIN without escalation is refused to new Pods alone', () => {
+  const securityContext = { allowPrivilegeEscalation: false, capabilities: { add: ['CAP_SYS_ADMIN'] } };
+  const spec = { containers: [{ ...container, securityContext }] };
+  const { errors, stored } = create(pod, { spec });
+  expect(errors).toEqual([
+    expect.stringMatching(/^spec.containers\[0\].securityContext: Invalid value: .*CAP_SYS_ADMIN$/),
+  ]);
+  expect(update(pod, stored, { spec }).errors).toEqual([]);
+});
+
+it('a Pod of Windows has nothing of Linux, and one of Linux nothing of Windows', () => {
+  const securityContext = { runAsUser: 1, windowsOptions: { runAsUserName: 'u' } };
+  const spec = { containers: [{ ...container, securityContext }], hostPID: true, securityContext };
+  expect(create(pod, { spec: { ...spec, os: { name: 'windows' } } }).errors).toEqual([
+    'spec.securityContext.runAsUser: Forbidden: cannot be set for a windows pod',
+    'spec.hostPID: Forbidden: cannot be set for a windows pod',
+    'spec.containers[0].securityContext.runAsUser: Forbidden: cannot be set for a windows pod',
+  ]);
+  expect(create(pod, { spec: { ...spec, os: { name: 'linux' } } }).errors).toEqual([
+    'spec.securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod',
+    'spec.containers[0].securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod',
+  ]);
 });
 
 it('shares the processes of the host or of its containers, not both', () => {

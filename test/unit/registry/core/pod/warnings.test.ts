@@ -55,17 +55,27 @@ it.each([
     [],
   ],
   [
-    { containers: [container], terminationGracePeriodSeconds: -1 },
-    [
-      'spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1',
-    ],
-  ],
-  [
     { containers: [container], imagePullSecrets: [{ name: 'a' }, { name: 'a' }] },
     ['spec.imagePullSecrets[1].name: duplicate name "a"'],
   ],
 ])('%j is warned of', (spec, warnings) => {
   expect(create(definitionOf('Pod'), { spec }).warnings).toEqual(warnings);
+});
+
+it('a negative grace period is warned of in templates; Pods get one second', () => {
+  const labels = { app: 'x' };
+  const template = {
+    metadata: { labels },
+    spec: { containers: [container], terminationGracePeriodSeconds: -1 },
+  };
+  const made = create(definitionOf('Deployment'), { spec: { selector: { matchLabels: labels }, template } });
+  expect(made.errors).toEqual([]);
+  expect(made.warnings).toEqual([
+    'spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1',
+  ]);
+  const pod = create(definitionOf('Pod'), template);
+  expect(pod.warnings).toEqual([]);
+  expect(pod.object).toHaveProperty('spec.terminationGracePeriodSeconds', 1);
 });
 
 it('a template is warned of when it is new or changed', () => {

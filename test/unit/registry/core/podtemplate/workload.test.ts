@@ -145,7 +145,7 @@ describe('a Deployment', () => {
 
   it('selects something', () => {
     const words = { emptySelector: 'invalid for deployment', owner: 'ReplicaSet' };
-    expect(validateSelectedTemplate({}, undefined, words)).toContainEqual({
+    expect(validateSelectedTemplate({}, undefined, words, undefined)).toContainEqual({
       field: 'spec.selector',
       reason: 'FieldValueInvalid',
       body: 'Invalid value: {}: empty selector is invalid for deployment',
