@@ -72,8 +72,16 @@ export interface Reply {
     body: Buffer | string,
     headers?: Readonly<Record<string, string>>,
   ): void;
-  /** Starts a chunked answer that is written in pieces: watches, logs, proxies. */
-  stream(status: number, headers: Readonly<Record<string, string | readonly string[]>>): ReplyStream;
+  /**
+   * Starts a chunked answer that is written in pieces: watches, logs, proxies.
+   *
+   * @param compress compresses each piece on its own for clients that take gzip.
+   */
+  stream(
+    status: number,
+    headers: Readonly<Record<string, string | readonly string[]>>,
+    compress?: boolean,
+  ): ReplyStream;
 }
 
 export interface ReplyStream {

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { isRecord } from '../../objects/json.ts';
 import { writeProtobuf } from '../schema/protobuf/write-protobuf.ts';
 import { writeYaml } from '../schema/yaml/write-yaml.ts';
@@ -215,12 +216,15 @@ export class HttpReply implements Reply {
     );
   }
 
-  stream(status: number, headers: ExtraHeaders): ReplyStream {
+  stream(status: number, headers: ExtraHeaders, compress = false): ReplyStream {
     this.#started = true;
     const response = this.#response;
-    response.writeHead(status, this.#headers(headers));
+    const compressed = compress && acceptsGzip(this.#context.acceptEncoding);
+    const head = this.#headers(headers);
+    if (compressed) head.push('Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding');
+    response.writeHead(status, head);
     sendHead(response);
-    return replyStream(response);
+    return replyStream(response, compressed ? gzipPiece : (chunk) => chunk);
   }
 
   /** Ends a response that cannot be completed, so that the client sees that it is truncated. */
@@ -244,6 +248,17 @@ export class HttpReply implements Reply {
     }
     return head;
   }
+}
+
+/** Watches share their pieces: each is compressed once. */
+const gzipped = new WeakMap<Buffer, Buffer>();
+
+/** A gzip member of its own, so that an idle stream keeps no compressor. */
+function gzipPiece(chunk: Buffer | string): Buffer {
+  if (typeof chunk === 'string') return gzipSync(chunk, { level: 1 });
+  let piece = gzipped.get(chunk);
+  if (piece === undefined) gzipped.set(chunk, (piece = gzipSync(chunk, { level: 1 })));
+  return piece;
 }
 
 function isLong(body: Buffer | string | LongBody): body is LongBody {
@@ -273,9 +288,12 @@ function sendHead(response: OutgoingAnswer): void {
 }
 
 /** The body of an answer whose head is sent, in pieces. */
-function replyStream(response: OutgoingAnswer): ReplyStream {
+function replyStream(
+  response: OutgoingAnswer,
+  encoded: (chunk: Buffer | string) => Buffer | string,
+): ReplyStream {
   return {
-    write: (chunk, onSent) => response.write(chunk, onSent),
+    write: (chunk, onSent) => response.write(encoded(chunk), onSent),
     drained: async () => drained(response),
     get unsent() {
       return response.writableLength;

@@ -178,8 +178,8 @@ class UpgradingReply extends HttpReply {
     };
   }
 
-  override stream(status: number, headers: ExtraHeaders): ReplyStream {
-    if (this.#server === undefined) return super.stream(status, headers);
+  override stream(status: number, headers: ExtraHeaders, compress?: boolean): ReplyStream {
+    if (this.#server === undefined) return super.stream(status, headers, compress);
     this.#detach();
     let accepted: WebSocket | undefined;
     this.#server.handleUpgrade(this.#incoming, this.#socket, this.#head, (client) => {

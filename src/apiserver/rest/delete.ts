@@ -83,6 +83,8 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
   return removeNow(core, resource, live, options.dryRun);
 }
 
+const apiextensions = 'apiextensions.k8s.io';
+
 /**
  * @throws {StatusError} 409 naming the Kind, as `rest.BeforeDelete` does, or the resource where it goes by a controller
  *   (`registry/core/namespace/storage`, apiextensions `registry/customresourcedefinition/etcd.go`).
@@ -94,9 +96,10 @@ function checkPreconditions(
   options: CheckedDeleteOptions,
 ): void {
   const { uid, resourceVersion } = options.preconditions;
+  const failed = resource.groupKind.group === apiextensions ? 'precondition failed' : 'Precondition failed';
   const other = (what: string, wanted: string, present = ''): StatusError => {
     const detail = `${what} in precondition: ${wanted}, ${what} in object meta: ${present}`;
-    return conflict(resource.groupResource, name, `Precondition failed: ${detail}`);
+    return conflict(resource.groupResource, name, `${failed}: ${detail}`);
   };
   const terminates = resource.definition.strategy.termination !== undefined;
   const subject = { group: resource.groupKind.group, resource: resource.groupKind.kind };

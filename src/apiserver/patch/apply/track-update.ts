@@ -67,7 +67,7 @@ export function* trackingUpdate(update: UpdateToTrack): Tracking {
 
 /**
  * As {@link trackUpdate}, where managers may use versions that a webhook converts to. An object that cannot be
- * converted loses its managedFields (`FieldManager.UpdateNoErrors`).
+ * converted keeps the managedFields that it had (`FieldManager.UpdateNoErrors`).
  */
 export async function trackConverting(
   update: UpdateToTrack,
@@ -83,7 +83,9 @@ export async function trackConverting(
       record(start.managers, update, changes, others);
     }
   } catch (error) {
-    if (error instanceof StatusError || error instanceof PathElementError) return undefined;
+    if (error instanceof StatusError || error instanceof PathElementError) {
+      return update.live?.metadata.managedFields;
+    }
     throw error;
   }
   return entriesOf(start);
@@ -137,7 +139,7 @@ function* track(update: UpdateToTrack): Tracking {
     if (changes !== undefined) record(start.managers, update, changes, noOtherVersions);
   } catch (error) {
     // List items without an identity: validation will refuse them, and its answer is the one to give.
-    if (error instanceof PathElementError) return undefined;
+    if (error instanceof PathElementError) return update.live?.metadata.managedFields;
     throw error;
   }
   yield;

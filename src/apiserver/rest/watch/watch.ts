@@ -30,7 +30,9 @@ export async function watchObjects(
   const milliseconds = (seconds > 0 ? seconds : minTimeoutSeconds * (1 + core.random())) * 1000;
   const { mediaType } = watch.output.negotiated;
   const contentType = mediaType === 'application/json' ? mediaType : `${mediaType};stream=watch`;
-  const stream = reply.stream(200, { 'Content-Type': contentType });
+  // Those that are lists as well are compressed (WatchListCompression).
+  const compress = options.sendInitialEvents === true && options.allowWatchBookmarks;
+  const stream = reply.stream(200, { 'Content-Type': contentType }, compress);
   const session = new WatchSession(core, stream, watch, storagePrefixOf(resource, namespace), request.signal);
   const uncached = resource.definition.uncached === true;
   session.endAfter(milliseconds);

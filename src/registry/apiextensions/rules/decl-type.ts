@@ -114,17 +114,26 @@ function textType(format: string | undefined): types.CelType {
 }
 
 const text: JSONSchemaProps = { type: 'string' };
-const typeMeta: Readonly<Record<string, JSONSchemaProps>> = {
-  kind: text,
-  apiVersion: text,
-  metadata: { type: 'object', properties: { name: text, generateName: text } },
-};
+/** The longest name of an object, in bytes (a DNS subdomain); what is generated adds at least one. */
+const maxName = 253;
+
+/** The longest names count in estimates, where the schema has no shorter ones. */
+function metadataSchema({ properties = {} }: JSONSchemaProps): JSONSchemaProps {
+  const upTo = (name: string, most: number): JSONSchemaProps => {
+    const own = Object.hasOwn(properties, name) ? properties[name]?.maxLength : undefined;
+    return { type: 'string', maxLength: Math.min(own ?? most, most) };
+  };
+  const names = { name: upTo('name', maxName), generateName: upTo('generateName', maxName - 1) };
+  return { type: 'object', properties: names };
+}
 
 /** The fields of every resource, declared or not; expressions see only the names in metadata. */
 export function withTypeMeta(schema: JSONSchemaProps): JSONSchemaProps {
   const known = completed.get(schema);
   if (known !== undefined) return known;
-  const full: JSONSchemaProps = { ...schema, properties: { ...schema.properties, ...typeMeta } };
+  const metadata = metadataSchema(schema.properties?.['metadata'] ?? {});
+  const properties = { ...schema.properties, kind: text, apiVersion: text, metadata };
+  const full: JSONSchemaProps = { ...schema, properties };
   completed.set(schema, full);
   return full;
 }

@@ -7,6 +7,7 @@ import type { Meter } from '../../../cel/meter.ts';
 import {
   Duration,
   EvaluationError,
+  isList,
   isMap,
   listItems as itemsOfList,
   type ListValue,
@@ -220,8 +221,11 @@ class SchemaList implements ListValue {
   /** The identity of an item of a set or a map. */
   #identity(item: Value): string {
     const keys = this.#schema['x-kubernetes-list-map-keys'];
-    if (this.#schema['x-kubernetes-list-type'] !== 'map' || keys === undefined || !isMap(item))
-      return scalarText(item);
+    const type = this.#schema['x-kubernetes-list-type'];
+    if (type === 'set' && (isList(item) || isMap(item))) {
+      throw new EvaluationError('listSet operations are only supported on lists of scalar values');
+    }
+    if (type !== 'map' || keys === undefined || !isMap(item)) return scalarText(item);
     return keys.map((key) => scalarText(item.find(escapeName(key) ?? key) ?? null)).join('\u0000');
   }
 }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
 import { managerName } from '../../../../../src/apiserver/rest/commit.ts';
-import { trackUpdate } from '../../../../../src/apiserver/patch/apply/track-update.ts';
+import { trackConverting, trackUpdate } from '../../../../../src/apiserver/patch/apply/track-update.ts';
 import { builtinSchema } from '../../../../../src/apiserver/schema/builtin.ts';
 import { decodeValue } from '../../../../../src/apiserver/schema/decode.ts';
 import { schemaFromCustomResource } from '../../../../../src/apiserver/schema/custom-object.ts';
 import type { FieldsV1, KubeObject, ManagedFieldsEntry } from '../../../../../src/objects/meta.ts';
+import { internalError } from '../../../../../src/objects/status.ts';
 import type { Service } from '../../../../../src/objects/types/core.generated.ts';
 
 const schema = builtinSchema('io.k8s.api.core.v1.Service');
@@ -221,6 +222,30 @@ describe('trackUpdate', () => {
       ownable: {},
     };
     expect(trackUpdate(update)).toBeUndefined();
+  });
+});
+
+describe('trackConverting', () => {
+  it('keeps the owners that there were where the object cannot be converted', async () => {
+    const live = tracked(undefined, service(), 'a');
+    const [owner] = live.metadata.managedFields ?? [];
+    if (owner === undefined) throw new Error('no owner');
+    live.metadata.managedFields = [{ ...owner, apiVersion: 'v2' }];
+    const update = {
+      schema,
+      live,
+      next: service({ type: 'NodePort' }),
+      manager: 'b',
+      subresource: '',
+      apiVersion: 'v1',
+      now: at(1),
+      ownable: {},
+    };
+    const versions = {
+      schemaOf: () => schema,
+      toVersion: async () => Promise.reject(internalError('the webhook is away')),
+    };
+    expect(await trackConverting(update, versions)).toEqual(live.metadata.managedFields);
   });
 });
 

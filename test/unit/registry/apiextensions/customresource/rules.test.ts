@@ -90,6 +90,16 @@ describe('a value holds its rule', () => {
     expect(faults(withRule(schema, rule), value)).toEqual([]);
   });
 
+  test('with sets of lists or objects, which cannot be compared', () => {
+    const sets = { type: 'array', 'x-kubernetes-list-type': 'set', items: texts };
+    const [fault = ''] = faults(
+      withRule(object({ s: sets }), 'self.s == oldSelf.s'),
+      { s: [['a']] },
+      { s: [['b']] },
+    );
+    expect(fault).toContain('listSet operations are only supported on lists of scalar values');
+  });
+
   test('with lists of map items, whose order does not count', () => {
     const before = [
       { name: 'x', port: 1 },

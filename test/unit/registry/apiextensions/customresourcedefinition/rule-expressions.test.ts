@@ -66,6 +66,21 @@ describe('a rule that may cost too much', () => {
     expect(faults(nested)).toEqual([expect.stringContaining('exceeds budget by factor of 1.6x')]);
   });
 
+  // The name of an object has at most 253 characters, whatever its schema says.
+  test.each([
+    ['self.metadata.name', 0],
+    ['self.spec', 1],
+  ])('knows the length of names: %s', (text, count) => {
+    const rule = `${text}.split('').all(x, ${text}.split('').all(y, ${text}.contains(x + y)))`;
+    const schema: JSONSchemaProps = {
+      type: 'object',
+      properties: { metadata: { type: 'object' }, spec: { type: 'string', maxLength: 3_000 } },
+      'x-kubernetes-validations': [{ rule }],
+    };
+    const found = validateSchema(schema, 's').filter(({ body }) => body.includes('exceeds budget by factor'));
+    expect(found.length > 0).toBe(count > 0);
+  });
+
   test('counts with others: each is cheap enough, and all are not', () => {
     const rules = Array.from({ length: 12 }, () => contains);
     const spec = tags({ maxLength: 16, maxItems: 900_000 }, ...rules);
