@@ -32,6 +32,7 @@ const seams = [
   'cel/evaluate-macros',
   'client/credentials/login',
   'client/informers/reflector-retries',
+  'commands/top/answer',
   'commands/trace/trace',
   'controllers/announcement-status/reconciler',
   'controllers/garbage-collection/monitors',

@@ -38,6 +38,22 @@ export async function reportedCluster(cluster: ClusterConfig): Promise<ClusterCo
   return { ...cluster, path };
 }
 
+/** The words that name the same cluster in a command to copy. */
+export function clusterFlagsOf(cluster: ClusterConfig): readonly string[] {
+  if (cluster.kind === 'endpoint') {
+    const { url, tokenFile, certificateAuthority } = cluster;
+    return [
+      ...['--server', url],
+      ...(tokenFile === undefined ? [] : ['--token-file', tokenFile]),
+      ...(certificateAuthority === undefined ? [] : ['--certificate-authority', certificateAuthority]),
+    ];
+  }
+  return [
+    ...(cluster.path === undefined ? [] : ['--kubeconfig', cluster.path]),
+    ...(cluster.context === undefined ? [] : ['--context', cluster.context]),
+  ];
+}
+
 export interface TelemetryServerOptions {
   /** Undefined: none. */
   readonly address: { readonly host: string; readonly port: number } | undefined;

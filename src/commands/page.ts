@@ -87,7 +87,9 @@ export async function openPageOfUp(
  * its own, serves one until a signal comes.
  */
 export async function page(config: PageConfig): Promise<void> {
-  const link = await linkOfUp(config);
+  const { cluster, namespace, port } = config;
+  // The page of an up has all namespaces, and a port of its own.
+  const link = namespace === undefined && port === undefined ? await linkOfUp(cluster) : undefined;
   if (link === undefined) {
     await serve(config);
     return;
@@ -96,17 +98,16 @@ export async function page(config: PageConfig): Promise<void> {
   if (config.open) await openInBrowser(link);
 }
 
-/** Undefined: the flags do not lead to an `up`, or ask for more than it has. */
-async function linkOfUp({ cluster, namespace, port }: PageConfig): Promise<string | undefined> {
+/** The link to the page of an `up`; undefined: the flags do not lead to one. */
+export async function linkOfUp(cluster: PageConfig['cluster']): Promise<string | undefined> {
   if (cluster.kind !== 'kubeconfig' || cluster.context !== undefined) return undefined;
-  if (namespace !== undefined || port !== undefined) return undefined;
   const named = cluster.path ?? process.env['KUBECONFIG']?.split(':')[0] ?? '';
   return await askPageLink(controlSocketPath(named === '' ? kubeconfigOfUp() : named));
 }
 
 async function serve(config: PageConfig): Promise<void> {
   const log = createLog({ level: 'error', format: process.stderr.isTTY ? 'pretty' : 'json' });
-  const { connectCluster, reportedCluster } = await import('./connect.ts');
+  const { clusterFlagsOf, connectCluster, reportedCluster } = await import('./connect.ts');
   const { openPage } = await import('../page/page.ts');
   const { namespace, port: given, proxy, settings } = config;
   const cluster = await reportedCluster(config.cluster);
@@ -119,7 +120,7 @@ async function serve(config: PageConfig): Promise<void> {
         ...{ credentials, proxy, loadBalancer: settings },
         cluster: {
           ...{ server: transport.server, kind: 'kubeconfig', version: version() },
-          clusterFlags: flagsOf(cluster),
+          clusterFlags: clusterFlagsOf(cluster),
           ...(namespace === undefined ? {} : { onlyNamespace: namespace }),
           whyNoCheck: 'packets are sent in the cluster network of servicenet up alone',
         },
@@ -144,22 +145,6 @@ async function serve(config: PageConfig): Promise<void> {
     await transport.close();
     stop.release();
   }
-}
-
-/** The same cluster in a command to copy. */
-function flagsOf(cluster: PageConfig['cluster']): readonly string[] {
-  if (cluster.kind === 'endpoint') {
-    const { url, tokenFile, certificateAuthority } = cluster;
-    return [
-      ...['--server', url],
-      ...(tokenFile === undefined ? [] : ['--token-file', tokenFile]),
-      ...(certificateAuthority === undefined ? [] : ['--certificate-authority', certificateAuthority]),
-    ];
-  }
-  return [
-    ...(cluster.path === undefined ? [] : ['--kubeconfig', cluster.path]),
-    ...(cluster.context === undefined ? [] : ['--context', cluster.context]),
-  ];
 }
 
 /** A browser may take so long to read a file. */

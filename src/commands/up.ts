@@ -7,6 +7,7 @@ import type { ClusterNetwork } from '../emulation/cluster-network.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
+import { kubeconfigOfUp } from './choices.ts';
 import { type End, endInReverse } from './signals.ts';
 import { checkKubeconfig, removeKubeconfig, writeKubeconfig } from './local-cluster/kubeconfig.ts';
 import { banner, type Hints, hintsFor } from './local-cluster/banner.ts';
@@ -96,7 +97,7 @@ export async function up(config: UpConfig): Promise<number> {
       return await failure;
     });
     const ended = Promise.race([signal.received, unusable ?? failure]);
-    if (isLive) await watch(server, hints, page, open, log, ended);
+    if (isLive) await watch(server, config.kubeconfigPath, hints, page, open, log, ended);
     await ended;
     return 0;
   } finally {
@@ -173,6 +174,7 @@ async function openControl(
 /** The output of an interactive start: the live view, until a signal. */
 async function watch(
   { url, ca, token }: Embedded,
+  kubeconfigPath: string,
   hints: Hints,
   page: PageOfUp | undefined,
   network: ClusterNetwork | undefined,
@@ -197,6 +199,8 @@ async function watch(
       title: [`${url}  (q stops it)`, ...(page === undefined ? [] : [page.line]), hints.exportLine],
       hints: hints.paragraphs.flat().filter((line) => line.startsWith(' ')),
       onResponses,
+      pageLink: () => Promise.resolve(page?.link),
+      clusterFlags: kubeconfigPath === kubeconfigOfUp() ? [] : ['--kubeconfig', kubeconfigPath],
     };
     await showLiveView(view, ending.signal);
   } finally {

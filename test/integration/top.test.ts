@@ -93,6 +93,13 @@ describe.skipIf(!existsSync('/usr/bin/script'))(
       expect(terminal.screen.join('\n')).not.toContain('default/pay');
       await terminal.press('\r', 'filter: kube');
       await terminal.press('?', 'the end');
+      // The way to a Service, from a source that is chosen, is what trace prints.
+      await terminal.press('?\u001b1g', '>! default/pay');
+      await terminal.press('t', 'the way to svc/default/pay:80, from:', '>  outside');
+      await terminal.press('\r', 'trace outside svc/default/pay:80', 'not reachable');
+      await terminal.press('\u001b', '>! default/pay');
+      await terminal.press('o', 'No page of this cluster is served', 'page');
+      await terminal.press('?', 'the end');
       for (const line of terminal.screen) expect(line.length).toBeLessThanOrEqual(80);
       terminal.type('q');
       await terminal.closed();

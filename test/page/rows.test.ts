@@ -240,6 +240,20 @@ describe.skipIf(chromiumPath === undefined)('rows in a browser', () => {
     await page.locator('tbody tr').nth(5).waitFor();
     expect(await elements()).toBeLessThanOrEqual(3000);
     expect(await page.locator('table').getAttribute('aria-rowcount')).toBe('1001');
+    // Each column has room for its words, and rows are as tall as they are taken to be: the last one is at the end.
+    const widths = await page.evaluate<number[]>(
+      `[...document.querySelectorAll('th')].map((e) => e.getBoundingClientRect().width)`,
+    );
+    expect(Math.min(...widths)).toBeGreaterThan(60);
+    await expect
+      .poll(
+        async () => {
+          await page.evaluate(`scrollTo(0, document.body.scrollHeight)`);
+          return await page.locator('tbody tr:not(.space)').last().textContent();
+        },
+        { timeout: 60_000 },
+      )
+      .toContain('service-999');
 
     // Many Pods are asked for by namespace.
     server.put('namespace', [

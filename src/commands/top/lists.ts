@@ -18,7 +18,8 @@ import type {
   WaitingRow,
 } from '../../view/rows/rows.ts';
 import { isFoundIn, labelTexts } from '../../view/rows/search.ts';
-import { type ListName, listOf, type Look } from './state.ts';
+import { type ListName, listOf, type Look, type Target } from './state.ts';
+import type { Line } from './text.ts';
 
 /** The rows of each list of the live view, from those that the page has too. Pure. */
 
@@ -39,6 +40,8 @@ export interface Content {
   /** Of Services whose Pods have answered something, the latest first; empty where that is not known. */
   readonly answers: readonly LastAnswer[];
   readonly detailOf: (service: ObjectKey) => ServiceDetailRow | undefined;
+  /** What was answered to the question; undefined: it is being asked. */
+  readonly answer: readonly Line[] | undefined;
 }
 
 /** @param counts how much each Pod of the Service has answered, the last one last. */
@@ -85,18 +88,14 @@ interface Entry extends ListRow {
 /** The list that is looked at. @param now milliseconds since 1970. */
 export function listFor(content: Content, look: Look): List {
   const name = listOf(look);
-  const { columns, entries, isByTime = false } = lists[name](content.tables);
+  const { columns, entries, isByTime = false } = lists[name](content.tables, look.target);
   const { namespace, filter, isProblemsFirst } = look;
+  const isChoice = name === 'namespaces' || name === 'sources';
   const within = entries.filter(
     ({ namespaces }) =>
-      namespace === undefined ||
-      name === 'namespaces' ||
-      namespaces.length === 0 ||
-      namespaces.includes(namespace),
+      namespace === undefined || isChoice || namespaces.length === 0 || namespaces.includes(namespace),
   );
-  const found = within.filter(
-    ({ cells, texts }) => name === 'namespaces' || isFoundIn([...cells, ...texts], filter),
-  );
+  const found = within.filter(({ cells, texts }) => isChoice || isFoundIn([...cells, ...texts], filter));
   const rank = ({ isTroubled }: Entry): number => (isProblemsFirst && !isByTime && isTroubled ? 0 : 1);
   const sorted = found.toSorted((a, b) => {
     if (isByTime) return a.order < b.order ? 1 : a.order > b.order ? -1 : 0;
@@ -115,7 +114,7 @@ interface Entries {
   readonly isByTime?: boolean;
 }
 
-const lists: Readonly<Record<ListName, (tables: Tables) => Entries>> = {
+const lists: Readonly<Record<ListName, (tables: Tables, target: Target | undefined) => Entries>> = {
   services: (tables) => ({
     columns: [
       { title: 'SERVICE', most: 48 },
@@ -183,6 +182,10 @@ const lists: Readonly<Record<ListName, (tables: Tables) => Entries>> = {
   namespaces: (tables) => ({
     columns: [{ title: 'NAMESPACE', most: 63 }, { title: 'SERVICES' }, { title: 'PODS' }],
     entries: [allNamespaces(rowsIn(tables.namespace)), ...rowsIn(tables.namespace).map(namespaceEntry)],
+  }),
+  sources: (tables, target) => ({
+    columns: [{ title: 'FROM', most: 63 }, { title: 'WHAT' }],
+    entries: sourceEntries(tables, target),
   }),
 };
 
@@ -338,3 +341,41 @@ function namespaceEntry({ key, name, services, pods }: NamespaceRow): Entry {
   const cells = [name, String(services), String(pods)];
   return { key, namespaces: [], order: name, isTroubled: false, cells, texts: [] };
 }
+
+/** Where a connection may come from: first what is likely to be asked for. */
+function sourceEntries(tables: Tables, target: Target | undefined): readonly Entry[] {
+  const to = target === undefined ? '' : splitTarget(target);
+  const isBalanced = tables.service.get(to)?.row.type === 'LoadBalancer';
+  const entry = (key: string, what: string, order: string): Entry => ({
+    ...{ key, namespaces: [], order, isTroubled: false, cells: [key, what], texts: [] },
+  });
+  return [
+    entry('outside', 'a machine that is not of the cluster', isBalanced ? '0' : '4'),
+    ...rowsIn(tables.workload).map(({ key, namespace, ready, pods }) => {
+      const isNear = namespace === splitKey(to).namespace;
+      return entry(key, `${ready} of ${pods} ready`, `${isNear ? '1' : '2'} ${key}`);
+    }),
+    ...rowsIn(tables.node).map(({ name }) => entry(`node/${name}`, 'node', `3 ${name}`)),
+  ];
+}
+
+/** The key of a Service or Pod. */
+function splitTarget({ to }: Target): ObjectKey {
+  return to.replace(/^\w+\//, '').replace(/:\d+$/, '');
+}
+
+/** A Service's first port of TCP, or else its first one. */
+export function targetOf(tables: Tables, { tab }: Pick<Look, 'tab'>, key: string): Target | undefined {
+  if (tab === 'pods') return tables.pod.has(key) ? { to: `pod/${key}`, protocol: 'TCP' } : undefined;
+  const name = tab === 'addresses' ? key.replace(/^waiting /, '') : key;
+  const service = tab === 'services' || tab === 'addresses' ? tables.service.get(name)?.row : undefined;
+  if (service === undefined) return undefined;
+  const ports = service.ports.split(',');
+  const port = ports.find((each) => each.endsWith('/TCP')) ?? ports[0] ?? '';
+  const protocol = protocols.find((each) => port.endsWith(`/${each}`));
+  // An ExternalName may have none.
+  if (protocol === undefined) return { to: `svc/${name}`, protocol: 'TCP' };
+  return { to: `svc/${name}:${Number.parseInt(port)}`, protocol };
+}
+
+const protocols = ['TCP', 'UDP', 'SCTP'] as const;

@@ -11,9 +11,10 @@ import {
   listFor,
   type ListRow,
   rowsIn,
+  targetOf,
   usageText,
 } from './lists.ts';
-import { type Look, type Seen, selectedIndex, type Tab, tabs } from './state.ts';
+import { type Look, type Seen, selectedIndex, selectedKey, type Tab, tabs } from './state.ts';
 import { firstWithin, fold, folded, height, type Line, rowsOf, widthOf } from './text.ts';
 
 /** The live view as lines of text for a screen of a size. Pure. */
@@ -63,10 +64,14 @@ export function renderScreen(
   const room = Math.max(1, size.rows - height(head, columns) - height(foot, columns));
   const shown = look.hasHints ? firstWithin(hints.map(hintLine), room - minRows - 1, columns) : [];
   const tried = shown.length === 0 ? [] : [{ text: '' }, ...shown];
-  const { body, seen } =
-    look.over === 'details' || look.over === 'keys'
-      ? textBody(look.over === 'keys' ? keyLines : openDetails(content, look), look, room, columns)
-      : listBody(content, look, Math.max(1, room - height(tried, columns)), columns);
+  const text = textOver(content, look);
+  const { body, seen: drawn } =
+    text === undefined
+      ? listBody(content, look, Math.max(1, room - height(tried, columns)), columns)
+      : textBody(text, look, room, columns);
+  const selected = look.over === 'answer' ? undefined : selectedKey(look, drawn.keys);
+  const target = selected === undefined ? undefined : targetOf(content.tables, look, selected);
+  const seen = { ...drawn, target };
   const lines = firstWithin([...head, ...body, ...tried, ...foot], size.rows, columns);
   return { lines: lines.map((line) => painted(line, colour)), seen };
 }
@@ -122,11 +127,12 @@ function tabLine({ tables }: Content, { tab }: Look): Line {
   return { text: words.join('  '), style: 'bold' };
 }
 
-function filterLine({ filter, isTyping, namespace, isProblemsFirst }: Look): readonly Line[] {
+function filterLine({ filter, isTyping, namespace, isProblemsFirst, over, target }: Look): readonly Line[] {
   const parts = [
     ...(namespace === undefined ? [] : [`namespace: ${namespace}`]),
     ...(filter !== '' || isTyping ? [`filter: ${filter}${isTyping ? '_' : ''}`] : []),
     ...(isProblemsFirst ? [] : ['by name']),
+    ...(over === 'sources' && target !== undefined ? [`the way to ${target.to}, from:`] : []),
   ];
   return parts.length === 0 ? [] : [{ text: parts.join('   '), style: 'yellow' }];
 }
@@ -139,8 +145,9 @@ function footer({ over, isTyping, isProblemsFirst }: Look, columns: number): str
       ? [
           ...['? keys', 'q quit', 'Tab next', 'Enter details', '/ filter', 'n namespace'],
           isProblemsFirst ? 'p by name' : 'p problems first',
+          ...['t way', 'o page'],
         ]
-      : over === 'namespaces'
+      : over === 'namespaces' || over === 'sources'
         ? ['Enter chooses', 'Esc back', 'q quit']
         : ['Esc back', '↑ ↓ scroll', 'q quit'];
   let text = '';
@@ -161,19 +168,31 @@ const keyLines: readonly Line[] = (
     ['/', 'a filter: rows that have all the words, in names, addresses, labels, reasons'],
     ['n', 'one namespace, or all'],
     ['p', 'problems first, or all by name'],
+    ['t', 'the way of a connection to the selected Service or Pod, as servicenet trace plans it'],
+    ['o', 'the link to the page, where it shows what is selected'],
     ['?', 'these keys'],
     ['Ctrl-Z', 'pause; fg goes on'],
     ['q, Ctrl-C', 'the end'],
   ] as const
 ).map(([key, does]) => ({ text: `${key.padEnd(18)}${does}`, indent: 18 }));
 
-function openDetails(content: Content, look: Look): readonly Line[] {
-  return detailsOf(content, look, look.selected[look.tab]?.key ?? '');
+/** The text that is shown in place of a list; undefined: none. */
+function textOver(content: Content, look: Look): readonly Line[] | undefined {
+  switch (look.over) {
+    case 'details':
+      return detailsOf(content, look, look.selected[look.tab]?.key ?? '');
+    case 'keys':
+      return keyLines;
+    case 'answer':
+      return content.answer ?? [{ text: 'asking …', style: 'dim' }];
+    default:
+      return undefined;
+  }
 }
 
 interface Body {
   readonly body: readonly Line[];
-  readonly seen: Seen;
+  readonly seen: Omit<Seen, 'target'>;
 }
 
 function textBody(all: readonly Line[], { offset }: Look, room: number, columns: number): Body {

@@ -1,3 +1,5 @@
+import type { Protocol } from '../../network/forwarding/forwarding-plan.ts';
+import { splitKey } from '../../objects/meta.ts';
 import type { Key } from './keys.ts';
 
 /** What is looked at in the live view, and what keys make of it. Pure. */
@@ -8,7 +10,20 @@ export const tabs = ['services', 'pods', 'nodes', 'policies', 'addresses', 'prob
 export type Tab = (typeof tabs)[number];
 
 /** A list whose rows can be selected. */
-export type ListName = Tab | 'namespaces';
+export type ListName = Tab | 'namespaces' | 'sources';
+
+/** What a connection goes to. */
+export interface Target {
+  /** `svc/shop/web:80`, as `servicenet trace` takes it. */
+  readonly to: string;
+  readonly protocol: Protocol;
+}
+
+/** What is asked for outside of the rows, and answered later. Each press of a key asks anew. */
+export type Question =
+  | ({ readonly kind: 'way'; readonly from: string } & Target)
+  /** The link to a place of the page: `/service/shop/web`. */
+  | { readonly kind: 'page'; readonly place: string };
 
 /** A row that was selected, and where it stood: the next one takes its place when it goes. */
 export interface Selection {
@@ -19,7 +34,11 @@ export interface Selection {
 export interface Look {
   readonly tab: Tab;
   /** What is shown in place of the list. */
-  readonly over: 'nothing' | 'details' | 'namespaces' | 'keys';
+  readonly over: 'nothing' | 'details' | 'namespaces' | 'sources' | 'keys' | 'answer';
+  /** To which a source is chosen. */
+  readonly target: Target | undefined;
+  /** Whose answer is shown. */
+  readonly question: Question | undefined;
   /** Words that rows have to have. */
   readonly filter: string;
   /** Whether keys go into the filter. */
@@ -37,23 +56,31 @@ export interface Look {
 export const firstLook: Look = {
   ...{ tab: 'services', over: 'nothing', filter: '', isTyping: false, namespace: undefined },
   ...{ isProblemsFirst: true, selected: {}, offset: 0, hasHints: true },
+  ...{ target: undefined, question: undefined },
 };
 
 /** What the last screen showed: keys are meant for that. */
 export interface Seen {
   /** The keys of the list's rows, in their order. */
   readonly keys: readonly string[];
+  /** What connections to the selected row go to; undefined: it is no Service and no Pod. */
+  readonly target: Target | undefined;
   /** How many rows, or lines of details, a screen has. */
   readonly page: number;
   /** The largest {@link Look.offset} that shows something. */
   readonly lastOffset: number;
 }
 
-export const nothingSeen: Seen = { keys: [], page: 1, lastOffset: 0 };
+export const nothingSeen: Seen = { keys: [], target: undefined, page: 1, lastOffset: 0 };
 
 /** Which list is on the screen, or under the details. */
 export function listOf({ tab, over }: Look): ListName {
-  return over === 'namespaces' ? over : tab;
+  return over === 'namespaces' || over === 'sources' ? over : tab;
+}
+
+/** The row that is selected, or whose details are shown. */
+export function selectedKey(look: Look, keys: readonly string[]): string | undefined {
+  return look.over === 'details' ? look.selected[look.tab]?.key : keys[selectedIndex(look, keys)];
 }
 
 /** The place of the selected row; of one that is gone, that of the next. */
@@ -87,6 +114,18 @@ export function pressed(look: Look, key: Key, seen: Seen): Look {
       return { ...next, over: look.over === 'namespaces' ? 'nothing' : 'namespaces', offset: 0 };
     case '?':
       return { ...next, over: look.over === 'keys' ? 'nothing' : 'keys', offset: 0 };
+    case 't':
+      return look.over !== 'sources' && seen.target !== undefined
+        ? {
+            ...next,
+            over: 'sources',
+            target: seen.target,
+            offset: 0,
+            selected: without(look.selected, 'sources'),
+          }
+        : next;
+    case 'o':
+      return { ...next, over: 'answer', question: { kind: 'page', place: placeOf(look, seen) }, offset: 0 };
     case 'p':
       return { ...next, isProblemsFirst: !look.isProblemsFirst };
     default:
@@ -143,7 +182,7 @@ function stepOf(key: Key, { page }: Seen): number | undefined {
 }
 
 function stepped(look: Look, step: number, { keys, lastOffset }: Seen): Look {
-  if (look.over === 'details' || look.over === 'keys') {
+  if (look.over === 'details' || look.over === 'keys' || look.over === 'answer') {
     return { ...look, offset: Math.max(0, Math.min(lastOffset, look.offset + step)) };
   }
   const index = Math.max(0, Math.min(keys.length - 1, selectedIndex(look, keys) + step));
@@ -159,6 +198,11 @@ function selecting(look: Look, keys: readonly string[], index: number): Look {
 function entered(look: Look, { keys }: Seen): Look {
   const index = selectedIndex(look, keys);
   if (look.over === 'namespaces') return { ...closed(look), namespace: keys[index] || undefined };
+  if (look.over === 'sources' && look.target !== undefined) {
+    const from = keys[index];
+    if (from === undefined) return look;
+    return { ...look, over: 'answer', question: { kind: 'way', from, ...look.target }, offset: 0 };
+  }
   if (look.over !== 'nothing' || keys[index] === undefined) return look;
   // What is open stays so, wherever its row goes.
   return { ...selecting(look, keys, index), over: 'details', offset: 0 };
@@ -172,4 +216,30 @@ function beside(look: Look, step: number): Look {
 function numbered(look: Look, key: Key): Look {
   const tab = 'text' in key ? tabs[Number(key.text) - 1] : undefined;
   return tab === undefined ? look : { ...closed(look), tab };
+}
+
+/** Where the page shows what is selected. */
+function placeOf(look: Look, { keys }: Seen): string {
+  const key = selectedKey(look, keys);
+  switch (look.tab) {
+    case 'services':
+      return key === undefined ? '/map' : `/service/${key}`;
+    case 'pods':
+      return key === undefined ? '/map' : `/map?sel=pod/${key}`;
+    case 'nodes':
+      return key === undefined ? '/map' : `/map?sel=node/${key}`;
+    case 'policies':
+      return key === undefined ? '/map' : `/map?ns=${splitKey(key).namespace}`;
+    case 'addresses':
+      return '/addresses';
+    case 'problems':
+      return '/map?show=problems';
+    case 'events':
+      return '/events';
+  }
+}
+
+function without(selected: Look['selected'], name: ListName): Look['selected'] {
+  const { [name]: _, ...rest } = selected;
+  return rest;
 }

@@ -16,14 +16,15 @@ import { Follower, type FollowerListener } from '../../view/follower.ts';
 import type { RowChanges, Tables } from '../../view/row-tables.ts';
 import { serviceOf } from '../../view/rows/pods.ts';
 import type { EgressAddressRow, PoolRow, ServiceRow } from '../../view/rows/rows.ts';
-import { connectCluster, reportedCluster } from '../connect.ts';
+import { clusterFlagsOf, connectCluster, reportedCluster } from '../connect.ts';
 import { untilSignal } from '../signals.ts';
+import type { AnswerSources } from './answer.ts';
 import { type Content, eventText, type LastAnswer, lastAnswer, rowsIn, usageText } from './lists.ts';
 import { renderScreen } from './screen.ts';
 import { type Key, keysOf } from './keys.ts';
-import { firstLook, type Look, nothingSeen, pressed, type Seen } from './state.ts';
+import { firstLook, type Look, nothingSeen, pressed, type Question, type Seen } from './state.ts';
 import { hasScreen } from './terminal.ts';
-import { rowsOf } from './text.ts';
+import { type Line, rowsOf } from './text.ts';
 
 /** A Service as one line, for outputs that are not a terminal. */
 function serviceText(row: ServiceRow): string {
@@ -140,8 +141,10 @@ class LiveScreen {
   readonly #stream: WriteStream;
   readonly #title: readonly string[];
   readonly #hints: readonly string[];
-  readonly #content: () => Content;
+  readonly #content: () => Omit<Content, 'answer'>;
+  readonly #answerTo: (question: Question) => Promise<readonly Line[]>;
   readonly #colour: boolean;
+  #answer: readonly Line[] | undefined;
   #look: Look = firstLook;
   #seen: Seen = nothingSeen;
   #timer: NodeJS.Timeout | undefined;
@@ -153,12 +156,14 @@ class LiveScreen {
     stream: WriteStream,
     title: readonly string[],
     hints: readonly string[],
-    content: () => Content,
+    content: () => Omit<Content, 'answer'>,
+    answerTo: (question: Question) => Promise<readonly Line[]>,
   ) {
     this.#stream = stream;
     this.#title = title;
     this.#hints = hints;
     this.#content = content;
+    this.#answerTo = answerTo;
     this.#colour = stream.hasColors() && process.env['NO_COLOR'] === undefined;
   }
 
@@ -177,8 +182,21 @@ class LiveScreen {
 
   /** Shows at once what a key leads to. */
   press(key: Key): void {
+    const { question: before } = this.#look;
     this.#look = pressed(this.#look, key, this.#seen);
+    const { question } = this.#look;
+    if (question !== undefined && question !== before) this.#ask(question);
     this.#draw();
+  }
+
+  /** Shows the answer when it comes, unless something else was asked since. */
+  #ask(question: Question): void {
+    this.#answer = undefined;
+    void this.#answerTo(question).then((answer) => {
+      if (this.#look.question !== question) return;
+      this.#answer = answer;
+      this.changed();
+    });
   }
 
   /** Schedules a redraw, which includes all changes until then. */
@@ -203,7 +221,7 @@ class LiveScreen {
     // One line less than the terminal has: a line end on the last one would scroll.
     const size = { columns, rows: rows - 1 };
     const frame = { title: this.#title, hints: this.#hints, size, colour: this.#colour };
-    const { lines, seen } = renderScreen(this.#content(), this.#look, frame);
+    const { lines, seen } = renderScreen({ ...this.#content(), answer: this.#answer }, this.#look, frame);
     this.#seen = seen;
     this.#stream.write(`${home}${lines.map((line) => drawn(line, columns)).join('')}${restOfScreen}`);
   }
@@ -299,8 +317,7 @@ function isInForeground(): boolean {
 }
 
 /** Options of {@link showLiveView}. */
-export interface LiveViewOptions {
-  readonly transport: Transport;
+export interface LiveViewOptions extends AnswerSources {
   readonly log: Logger;
   /** Only this namespace, for Services and Events; undefined: all. */
   readonly namespace: string | undefined;
@@ -359,7 +376,7 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
 
 function screenOf(
   follower: Follower,
-  { title, hints = [], onResponses }: LiveViewOptions,
+  { title, hints = [], onResponses, transport, pageLink, clusterFlags }: LiveViewOptions,
   redraw: () => void,
 ): LiveScreen {
   const { tables, caches } = follower;
@@ -370,23 +387,34 @@ function screenOf(
     );
     redraw();
   });
-  return new LiveScreen(process.stdout, title, hints, () => ({
+  const content = () => ({
     ...{ tables: tables.rows, status: follower.status },
     answers: answers.latest((service) => tables.rows.service.has(service)),
-    detailOf: (service) => tables.detailOf(service),
-  }));
+    detailOf: (service: ObjectKey) => tables.detailOf(service),
+  });
+  return new LiveScreen(process.stdout, title, hints, content, async (question) => {
+    const { answerTo } = await import('./answer.ts');
+    return await answerTo(question, { transport, pageLink, clusterFlags });
+  });
 }
 
 /** Shows a cluster as it changes, until a signal comes. */
-export async function top({ cluster, namespace, settings }: TopConfig): Promise<void> {
+export async function top({ cluster: given, namespace, settings }: TopConfig): Promise<void> {
   const log = createLog({ level: 'error', format: process.stderr.isTTY ? 'pretty' : 'json' });
   const stop = untilSignal(log);
-  const transport = await connectCluster(await reportedCluster(cluster));
+  const cluster = await reportedCluster(given);
+  const transport = await connectCluster(cluster);
   const ending = new AbortController();
   void stop.received.then(() => ending.abort());
   try {
     const title = [`servicenet top: ${transport.server}  (q ends it)`];
-    await showLiveView({ transport, log, namespace, settings, title }, ending.signal);
+    const pageLink = async (): Promise<string | undefined> => {
+      const { linkOfUp } = await import('../page.ts');
+      return await linkOfUp(cluster);
+    };
+    const clusterFlags = clusterFlagsOf(given);
+    const view = { transport, log, namespace, settings, title, pageLink, clusterFlags };
+    await showLiveView(view, ending.signal);
   } finally {
     await transport.close();
     stop.release();

@@ -16,6 +16,7 @@ export function Header(props: {
 }) {
   const { rows, place } = usePage();
   const problems = rows.all('problem').length;
+  const isReading = rows.status.loading.length > 0;
   return (
     <header class="frame">
       <div class="bar">
@@ -34,9 +35,15 @@ export function Header(props: {
           aria-expanded={props.isOpen}
           onClick={props.onProblems}
         >
-          <Sign tone={problems > 0 ? 'bad' : 'good'} sign={problems > 0 ? '!' : '✓'} />{' '}
-          {problems === 0 ? 'no' : problems}
-          <span class="word"> {problems === 1 ? 'problem' : 'problems'}</span>
+          <Sign
+            tone={problems > 0 ? 'bad' : isReading ? 'quiet' : 'good'}
+            sign={problems > 0 ? '!' : isReading ? '…' : '✓'}
+          />{' '}
+          {problems > 0 && problems}
+          <span class="word">
+            {problems === 0 ? 'no problems' : problems === 1 ? ' problem' : ' problems'}
+            {isReading && ' yet'}
+          </span>
         </button>
         <Live connection={props.connection} />
         <ThemeButton />

@@ -15,7 +15,10 @@ export function NoSession({ problem }: { readonly problem?: string }) {
       <main class="no-session">
         <h1>servicenet</h1>
         {problem !== undefined && problem !== '' && <p>{problem}</p>}
-        <p>This page opens with a link, which holds a key. Where `servicenet up` runs, this prints it:</p>
+        <p>
+          This page opens with a link, which holds a key. Where <code>servicenet up</code> runs, this prints
+          it:
+        </p>
         <Command line="servicenet page" />
         <p class="muted">
           Open the link in this tab to see what its address says; a bookmark of the page needs no key.

@@ -1,5 +1,5 @@
 import { usePage } from '../parts/page-context.ts';
-import { age, Age, Text } from '../parts/words.tsx';
+import { age, Age, digits, Text } from '../parts/words.tsx';
 import type { Connection } from '../state/stream.ts';
 
 /** Bands above the view: what is loading, cut off, or may not be read. */
@@ -33,8 +33,8 @@ export function StateBands({ connection }: { readonly connection: Connection }) 
           {loading
             .map(({ kind, read, total }) =>
               total === undefined
-                ? `${kind}s ${read.toLocaleString('en-US')}`
-                : `${kind}s ${read.toLocaleString('en-US')} of ${total.toLocaleString('en-US')}`,
+                ? `${kind}s ${digits(read)}`
+                : `${kind}s ${digits(read)} of ${digits(total)}`,
             )
             .join(', ')}
         </p>

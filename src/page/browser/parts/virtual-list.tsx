@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { usePage } from './page-context.ts';
 
 /** Rows above and below those in sight that are drawn too, in pixels. */
@@ -70,8 +70,11 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren;
 }
 
+/** A table of more columns is cards where a page is not wide. */
+const mostColumns = 6;
+
 /**
- * A table of rows of one height, of which those in sight are drawn: in a browser that is narrow, a card each.
+ * A table of which the rows in sight are drawn: in a browser that is narrow, a card each.
  *
  * @param name for screen readers.
  */
@@ -85,8 +88,17 @@ export function Table<Row extends { readonly key: string }>(props: {
   const { rows, columns } = props;
   const { width } = usePage();
   const isWhole = rows.length <= drawnWhole;
-  const height = rowHeightPx();
-  const { list, from, to, above, below } = useRowsInSight(isWhole ? [] : rows.map(() => height));
+  const hasCards = width === 'narrow' || (width === 'medium' && columns.length > mostColumns);
+  // How tall rows were when they were drawn, as their texts may take several lines; others are as these are on average.
+  const drawn = useMemo(() => new Map<string, number>(), [width]);
+  const usualHeight =
+    drawn.size === 0
+      ? lineHeightPx() + 14
+      : [...drawn.values()].reduce((sum, height) => sum + height, 0) / drawn.size;
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const { list, from, to, above, below } = useRowsInSight(
+    isWhole ? [] : rows.map(({ key }) => drawn.get(key) ?? usualHeight),
+  );
   useLayoutEffect(() => {
     // A table that scrolls sideways has to be come to by keys.
     const box = list.current;
@@ -98,12 +110,24 @@ export function Table<Row extends { readonly key: string }>(props: {
   });
   const shown = isWhole ? rows : rows.slice(from, to);
   const first = isWhole ? 0 : from;
+  useLayoutEffect(() => {
+    if (isWhole || list.current === null) return;
+    let differs = false;
+    for (const [index, element] of list.current.querySelectorAll('tbody tr:not(.space)').entries()) {
+      const { height } = element.getBoundingClientRect();
+      const key = shown[index]?.key ?? '';
+      if (drawn.get(key) === height) continue;
+      drawn.set(key, height);
+      differs = true;
+    }
+    if (differs) redraw(undefined);
+  });
   return (
     <div
       ref={list}
       role="group"
       aria-label={`table: ${props.name}`}
-      class={`table ${isWhole ? '' : 'virtual'} ${props.class ?? ''}`}
+      class={`table ${isWhole ? '' : 'virtual'} ${hasCards ? 'cards' : ''} ${props.class ?? ''}`}
     >
       <table aria-label={props.name} aria-rowcount={rows.length + 1}>
         <thead>
@@ -121,7 +145,7 @@ export function Table<Row extends { readonly key: string }>(props: {
             <tr key={row.key} aria-rowindex={first + index + 2} class={props.rowClass?.(row)}>
               {columns.map(({ title, class: of, cell }) => (
                 <td key={title} class={of} data-title={title}>
-                  {width === 'narrow' ? <div>{cell(row)}</div> : cell(row)}
+                  {hasCards ? <div>{cell(row)}</div> : cell(row)}
                 </td>
               ))}
             </tr>
@@ -139,10 +163,4 @@ function Space({ height }: { readonly height: number }) {
       <td style={{ height: `${height}px` }} />
     </tr>
   );
-}
-
-/** Of the rows of a {@link Table} that is virtual: one line, or a card of three. */
-function rowHeightPx(): number {
-  const line = lineHeightPx();
-  return innerWidth < 720 ? 4 * line : line + 14;
 }

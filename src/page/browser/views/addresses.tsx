@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
 import type { AddressRow, AnnouncerRow, PoolRow } from '../../../view/rows/rows.ts';
-import { commandLine } from '../parts/command-line.ts';
+import { commandLine, kubectlLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Section, Toolbar } from '../parts/view-parts.tsx';
 import { Table } from '../parts/virtual-list.tsx';
-import { Code, counted, PlaceLink, Reason, ServiceLink, Sign, Text } from '../parts/words.tsx';
+import { Code, counted, digits, PlaceLink, Reason, ServiceLink, Sign, Text } from '../parts/words.tsx';
 import { withQuery } from '../state/place.ts';
 import { PoolEdit } from './pool-edit.tsx';
 import { PoolSquares } from './pool-squares.tsx';
@@ -45,7 +45,7 @@ export function AddressesView() {
       )}
       {pools.length === 0 && isCurrent && (
         <Empty sentence="There are no AddressPools. docs/pools.md says how to make one.">
-          <Command line={commandLine('kubectl', 'apply', '-f', 'pool.yaml')} />
+          <Command line={kubectlLine(rows.cluster, 'apply', '-f', 'pool.yaml')} />
         </Empty>
       )}
       {pools.map((pool) => (
@@ -111,15 +111,15 @@ function Pool({ pool, isEdited }: { readonly pool: PoolRow; readonly isEdited: b
         <div key={family} class="family-block">
           <p class="counts">
             {families.length > 1 && <span>{family} </span>}
-            <strong>{used.toLocaleString('en-US')}</strong> used
+            <strong>{digits(used)}</strong> used
             {quarantined > 0 && (
               <>
                 {' · '}
-                <strong>{quarantined.toLocaleString('en-US')}</strong> quarantined
+                <strong>{digits(quarantined)}</strong> quarantined
               </>
             )}
             {' · '}
-            <strong>{free.toLocaleString('en-US')}</strong> free of {total.toLocaleString('en-US')}
+            <strong>{digits(free)}</strong> free of {digits(total)}
           </p>
           {squares === undefined ? (
             <svg class="bar-of-use" width="480" height="8" viewBox="0 0 480 8" aria-hidden="true">

@@ -16,7 +16,7 @@ export function EventTable({ events }: { readonly events: readonly EventRow[] })
       rows={events}
       rowClass={({ warning }) => (warning ? 'warning' : '')}
       columns={[
-        { title: 'Last', class: 'nowrap', cell: ({ time }) => <Age time={time} /> },
+        { title: 'Last', class: 'short', cell: ({ time }) => <Age time={time} /> },
         {
           title: 'Reason',
           cell: ({ reason, warning }) => <Reason word={reason} tone={warning ? 'bad' : 'quiet'} />,

@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import type { EventRow } from '../../../view/rows/rows.ts';
-import { commandLine } from '../parts/command-line.ts';
+import { kubectlLine } from '../parts/command-line.ts';
 import { useHeldOrder } from '../parts/held-order.ts';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Pending, Toolbar } from '../parts/view-parts.tsx';
@@ -47,8 +47,8 @@ export function EventsView() {
             : `${found.length} of ${counted(all.length, 'Event')}`
         }
         name="events"
-        command={commandLine(
-          'kubectl',
+        command={kubectlLine(
+          rows.cluster,
           'get',
           'events',
           ...(ns === undefined ? ['-A'] : ['-n', ns]),

@@ -1,5 +1,5 @@
 import type { HttpBackendRow, HttpRuleRow } from '../../../view/rows/rows.ts';
-import { commandLine } from '../parts/command-line.ts';
+import { kubectlLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Toolbar } from '../parts/view-parts.tsx';
@@ -21,13 +21,13 @@ export function HttpView() {
             : `${found.length} of ${counted(all.length, 'rule')}`
         }
         name="http"
-        command={commandLine('kubectl', 'get', 'ingress', ...(ns === undefined ? ['-A'] : ['-n', ns]))}
+        command={kubectlLine(rows.cluster, 'get', 'ingress', ...(ns === undefined ? ['-A'] : ['-n', ns]))}
       />
       {found.length === 0 && isCurrent ? (
         <Empty sentence={all.length === 0 ? 'There is no Ingress and no Route.' : 'No rule is like this.'}>
           {all.length === 0 && (
             <Command
-              line={commandLine('kubectl', 'create', 'ingress', 'web', '--rule=web.example.com/*=web:80')}
+              line={kubectlLine(rows.cluster, 'create', 'ingress', 'web', '--rule=web.example.com/*=web:80')}
             />
           )}
         </Empty>
@@ -53,15 +53,17 @@ export function HttpTable({ rules }: { readonly rules: readonly HttpRuleRow[] })
       columns={[
         {
           title: 'Host',
+          class: 'wide',
           cell: ({ host, isFirst }) => (
             <strong class={isFirst ? '' : 'again'}>
               <Text>{host === '' ? 'every host' : host}</Text>
             </strong>
           ),
         },
-        { title: 'TLS', cell: (rule) => <Tls rule={rule} /> },
+        { title: 'TLS', class: 'short', cell: (rule) => <Tls rule={rule} /> },
         {
           title: 'Path',
+          class: 'short',
           cell: ({ path, match }) => (
             <>
               <bdi class="code">{path === '' ? '/' : path}</bdi> <span class="muted">{match}</span>

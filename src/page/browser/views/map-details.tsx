@@ -1,5 +1,5 @@
 import type { NodeRow, PodRow, ServiceRow } from '../../../view/rows/rows.ts';
-import { commandLine } from '../parts/command-line.ts';
+import { kubectlLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
 import {
   Age,
@@ -67,8 +67,17 @@ function Notice({ trouble }: { readonly trouble: PodRow['trouble'] }) {
   );
 }
 
-function ServiceDetails({ service }: { readonly service: ServiceRow }) {
+function EventsLink({ about }: { readonly about: string }) {
   const { place } = usePage();
+  return (
+    <PlaceLink to={placeOf('events', place, { about })} class="button">
+      Events
+    </PlaceLink>
+  );
+}
+
+function ServiceDetails({ service }: { readonly service: ServiceRow }) {
+  const { place, rows } = usePage();
   const { key, namespace, name, type, clusterIP, external, ports, selector, whyNoEndpoint, whyNoAddress } =
     service;
   const pairs = Object.entries(selector ?? {}).map(([label, value]) => `${label}=${value}`);
@@ -82,6 +91,7 @@ function ServiceDetails({ service }: { readonly service: ServiceRow }) {
         <PlaceLink to={placeOf('way', place, { to: `svc/${key}` })} class="button">
           Way to it
         </PlaceLink>
+        <EventsLink about={`service/${key}`} />
       </p>
       {whyNoEndpoint !== undefined && <WhyChain why={whyNoEndpoint} label="Why no endpoint" />}
       {whyNoAddress !== undefined && <WhyChain why={whyNoAddress} label="Why no address" />}
@@ -103,13 +113,13 @@ function ServiceDetails({ service }: { readonly service: ServiceRow }) {
           <Age time={service.created} />
         </Fact>
       </dl>
-      <Command line={commandLine('kubectl', '-n', namespace, 'describe', 'service', name)} />
+      <Command line={kubectlLine(rows.cluster, '-n', namespace, 'describe', 'service', name)} />
     </>
   );
 }
 
 function PodDetails({ pod }: { readonly pod: PodRow }) {
-  const { place } = usePage();
+  const { place, rows } = usePage();
   const { key, namespace, name, workload, state, addresses, node, services, restarts, trouble } = pod;
   return (
     <>
@@ -121,6 +131,7 @@ function PodDetails({ pod }: { readonly pod: PodRow }) {
         <PlaceLink to={placeOf('way', place, { to: `pod/${key}` })} class="button">
           Way to it
         </PlaceLink>
+        <EventsLink about={`pod/${key}`} />
       </p>
       <Notice trouble={trouble} />
       <dl>
@@ -150,13 +161,13 @@ function PodDetails({ pod }: { readonly pod: PodRow }) {
           <Age time={pod.created} />
         </Fact>
       </dl>
-      <Command line={commandLine('kubectl', '-n', namespace, 'describe', 'pod', name)} />
+      <Command line={kubectlLine(rows.cluster, '-n', namespace, 'describe', 'pod', name)} />
     </>
   );
 }
 
 function NodeDetails({ node }: { readonly node: NodeRow }) {
-  const { place } = usePage();
+  const { place, rows } = usePage();
   const { name, addresses, zone, podCIDRs, pods, trouble } = node;
   return (
     <>
@@ -165,6 +176,7 @@ function NodeDetails({ node }: { readonly node: NodeRow }) {
         <PlaceLink to={placeOf('way', place, { from: `node/${name}` })} class="button primary">
           Way from here
         </PlaceLink>
+        <EventsLink about={`node/${name}`} />
       </p>
       <Notice trouble={trouble} />
       <dl>
@@ -184,7 +196,7 @@ function NodeDetails({ node }: { readonly node: NodeRow }) {
           <Code>{podCIDRs.join(', ')}</Code>
         </Fact>
       </dl>
-      <Command line={commandLine('kubectl', 'describe', 'node', name)} />
+      <Command line={kubectlLine(rows.cluster, 'describe', 'node', name)} />
     </>
   );
 }

@@ -1,12 +1,12 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { NodeRow } from '../../../view/rows/rows.ts';
-import { commandLine } from '../parts/command-line.ts';
+import { commandLine, kubectlLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
 import { useHeldOrder } from '../parts/held-order.ts';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Pending, Toolbar } from '../parts/view-parts.tsx';
 import { lineHeightPx, Table, useRowsInSight } from '../parts/virtual-list.tsx';
-import { counted, PlaceLink, podSigns, Reason, ServiceLink, Sign, Text } from '../parts/words.tsx';
+import { counted, digits, PlaceLink, podSigns, Reason, ServiceLink, Sign, Text } from '../parts/words.tsx';
 import { mostPods } from '../../messages.ts';
 import { withQuery } from '../state/place.ts';
 import { MapDetails, NodeState } from './map-details.tsx';
@@ -51,8 +51,8 @@ function NamespaceChoice({ pods }: { readonly pods: number }) {
               </PlaceLink>
             ),
           },
-          { title: 'Services', cell: ({ services }) => services.toLocaleString('en-US') },
-          { title: 'Pods', cell: ({ pods: of }) => of.toLocaleString('en-US') },
+          { title: 'Services', cell: ({ services }) => digits(services) },
+          { title: 'Pods', cell: ({ pods: of }) => digits(of) },
         ]}
       />
     </div>
@@ -80,11 +80,16 @@ function MapOfServices() {
         summary={
           found.length === all.length
             ? counted(all.length, 'Service')
-            : `${found.length.toLocaleString('en-US')} of ${counted(all.length, 'Service')}`
+            : `${digits(found.length)} of ${counted(all.length, 'Service')}`
         }
         picture={isTable ? undefined : () => mapPictureOf(held.rows, nodes)}
         name={`map${ns === undefined ? '' : `-${ns}`}`}
-        command={commandLine('servicenet', 'top', ...(ns === undefined ? [] : ['-n', ns]))}
+        command={commandLine(
+          'servicenet',
+          'top',
+          ...(rows.cluster?.clusterFlags ?? []),
+          ...(ns === undefined ? [] : ['-n', ns]),
+        )}
         hasTable
       >
         <label>
@@ -134,7 +139,7 @@ function NothingFound({
   readonly hasServices: boolean;
   readonly namespace: string | undefined;
 }) {
-  const { place } = usePage();
+  const { place, rows } = usePage();
   if (hasServices) {
     const to = withQuery(place, { q: undefined, show: undefined, type: undefined });
     return (
@@ -149,9 +154,17 @@ function NothingFound({
       sentence={namespace === undefined ? 'There are no Services.' : `There are no Services in ${namespace}.`}
     >
       <Command
-        line={commandLine('kubectl', ...where, 'create', 'deployment', 'web', '--image=nginx', '--port=80')}
+        line={kubectlLine(
+          rows.cluster,
+          ...where,
+          'create',
+          'deployment',
+          'web',
+          '--image=nginx',
+          '--port=80',
+        )}
       />
-      <Command line={commandLine('kubectl', ...where, 'expose', 'deployment', 'web', '--port=80')} />
+      <Command line={kubectlLine(rows.cluster, ...where, 'expose', 'deployment', 'web', '--port=80')} />
     </Empty>
   );
 }
@@ -227,7 +240,7 @@ function NodeColumn(props: {
           <NodeBox key={node.key} {...{ node, number, place }} isUsed={used.has(node.name)} />
         ))}
       </ol>
-      <NodeLines key={pointed} />
+      {pointed !== '' && <NodeLines key={pointed} />}
     </section>
   );
 }

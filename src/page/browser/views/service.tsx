@@ -5,7 +5,7 @@ import type {
   ServicePortRow,
   ServiceRow,
 } from '../../../view/rows/rows.ts';
-import { commandLine } from '../parts/command-line.ts';
+import { commandLine, kubectlLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Section } from '../parts/view-parts.tsx';
@@ -129,10 +129,15 @@ export function ServiceView() {
         )}
       </Section>
       <Section title="Try">
-        <Command
-          line={commandLine('servicenet', 'run', '--', 'curl', '-s', `http://${name}.${namespace}/`)}
-        />
-        <Command line={commandLine('kubectl', '-n', namespace, 'describe', 'service', name)} />
+        {rows.cluster?.whyNoCheck === undefined && (
+          <Command
+            line={commandLine(
+              ...['servicenet', 'run', ...(rows.cluster?.clusterFlags ?? [])],
+              ...['--', 'curl', '-s', `http://${name}.${namespace}/`],
+            )}
+          />
+        )}
+        <Command line={kubectlLine(rows.cluster, '-n', namespace, 'describe', 'service', name)} />
       </Section>
     </article>
   );
@@ -265,6 +270,7 @@ function Endpoints({ endpoints }: { readonly endpoints: readonly ServiceEndpoint
           { title: 'Node', cell: ({ node }) => (node === undefined ? '–' : <Text>{node}</Text>) },
           {
             title: 'Zone',
+            class: 'short',
             cell: ({ zone, hints }) => (
               <Text>
                 {[zone ?? '–', ...(hints === undefined ? [] : [`for ${hints.join(', ')}`])].join(' ')}

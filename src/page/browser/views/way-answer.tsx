@@ -248,6 +248,7 @@ function WayTable({ way }: { readonly way: readonly Hop[] }) {
         { title: 'Stage', cell: ({ stage }) => stage },
         {
           title: 'Verdict',
+          class: 'nowrap',
           cell: ({ verdict }) => (
             <>
               <Sign {...verdicts[verdict]} /> {verdict}

@@ -17,7 +17,13 @@ export function contentOf(rows: Rows, more: Partial<Content> = {}): Content {
       ...{ announcer: stored(rows.announcer), egressAddress: stored(rows.egressAddress) },
       ...{ event: stored(rows.event), problem: stored(rows.problem) },
     },
-    ...{ status: { loading: [], forbidden: [] }, answers: [], detailOf: () => undefined, ...more },
+    ...{
+      status: { loading: [], forbidden: [] },
+      answers: [],
+      detailOf: () => undefined,
+      answer: undefined,
+      ...more,
+    },
   };
 }
 

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keysOf } from '../../../../src/commands/top/keys.ts';
-import { type Content, lastAnswer } from '../../../../src/commands/top/lists.ts';
+import { type Content, lastAnswer, targetOf } from '../../../../src/commands/top/lists.ts';
 import { type Frame, renderScreen } from '../../../../src/commands/top/screen.ts';
 import { firstLook, type Look, pressed } from '../../../../src/commands/top/state.ts';
 import { rowsOf } from '../../../../src/commands/top/text.ts';
@@ -95,7 +95,7 @@ describe('at 80 columns', () => {
       '12:34:10  Pod shop/pay-1  Created  Container created',
       '12:34:11  Pod shop/pay-1  Created  Container created',
       '',
-      '? keys  q quit  Tab next  Enter details  / filter  n namespace  p by name',
+      '? keys  q quit  Tab next  Enter details  / filter  n namespace  p by name  t way',
     ]);
   });
 
@@ -315,4 +315,22 @@ it('has a sign beside each colour', () => {
   expect(selected).toBe(
     '\u001b[7m>! shop/pay              10.96.7.1     <none>       0/2    PodsNotReady\u001b[27m',
   );
+});
+
+it('the way to a Service goes to its first port of TCP', () => {
+  const { tables } = contentOf(
+    servicesOf(
+      { name: 'dns', clusterIP: '10.96.0.10', ports: '53/UDP,5353:30053/TCP', pods: [] },
+      { name: 'syslog', clusterIP: '10.96.0.11', ports: '514/UDP', pods: [] },
+      { name: 'elsewhere', clusterIP: '<none>', ports: '<none>', pods: [] },
+    ),
+  );
+  expect(
+    ['dns', 'syslog', 'elsewhere'].map((name) => targetOf(tables, { tab: 'services' }, `shop/${name}`)),
+  ).toEqual([
+    { to: 'svc/shop/dns:5353', protocol: 'TCP' },
+    { to: 'svc/shop/syslog:514', protocol: 'UDP' },
+    { to: 'svc/shop/elsewhere', protocol: 'TCP' },
+  ]);
+  expect(targetOf(tables, { tab: 'events' }, 'shop/dns')).toBeUndefined();
 });

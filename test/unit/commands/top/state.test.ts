@@ -8,7 +8,12 @@ import {
   selectedIndex,
 } from '../../../../src/commands/top/state.ts';
 
-const seen: Seen = { keys: ['a', 'b', 'c', 'd', 'e'], page: 2, lastOffset: 7 };
+const seen: Seen = {
+  keys: ['a', 'b', 'c', 'd', 'e'],
+  target: { to: 'svc/shop/web:80', protocol: 'TCP' },
+  page: 2,
+  lastOffset: 7,
+};
 
 /** What is looked at after keys. */
 function after(sent: string, from: Look = firstLook, shown: Seen = seen): Look {
@@ -133,4 +138,30 @@ test('a namespace is chosen from a list, or all', () => {
 
 test('commands to try leave with the first key', () => {
   expect([firstLook.hasHints, after('j').hasHints]).toEqual([true, false]);
+});
+
+test('the way to a Service is asked for from a source that is chosen', () => {
+  const choosing = after('jt');
+  expect(choosing).toMatchObject({ over: 'sources', target: seen.target });
+  // The list begins at its first row, whatever was chosen the last time.
+  const asked = after('j\r', choosing);
+  expect(asked).toMatchObject({
+    over: 'answer',
+    question: { kind: 'way', from: 'b', to: 'svc/shop/web:80', protocol: 'TCP' },
+  });
+  expect(pressed(asked, escape, seen)).toMatchObject({ over: 'nothing', tab: 'services' });
+  expect(selected(after('t', asked))).toBe('a');
+  // The same once more is a new question.
+  expect(after('tj\r', asked).question).not.toBe(asked.question);
+  expect(after('t', firstLook, { ...seen, target: undefined }).over).toBe('nothing');
+});
+
+test('the link leads to where the page shows what is selected', () => {
+  const places = ['jo', 'j\ro', '2o', '3o', '4o', '5o', '6o', '7o'].map((keys) => after(keys).question);
+  expect(places.map((question) => (question?.kind === 'page' ? question.place : ''))).toEqual([
+    ...['/service/b', '/service/b', '/map?sel=pod/a', '/map?sel=node/a', '/map?ns='],
+    ...['/addresses', '/map?show=problems', '/events'],
+  ]);
+  const none = { ...seen, keys: [] };
+  expect(after('o', firstLook, none)).toMatchObject({ over: 'answer', question: { place: '/map' } });
 });
