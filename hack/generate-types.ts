@@ -33,6 +33,8 @@ const roots = [
   'api.batch.v1.CronJob',
   'api.batch.v1.Job',
   'api.certificates.v1.CertificateSigningRequest',
+  'api.certificates.v1.ClusterTrustBundle',
+  'api.certificates.v1.PodCertificateRequest',
   'api.coordination.v1.Lease',
   'api.core.v1.Binding',
   'api.core.v1.ConfigMap',

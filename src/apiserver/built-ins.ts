@@ -3,6 +3,7 @@ import { jsonEqual } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
 import { builtInResources } from '../registry/catalog.ts';
+import type { MaySign } from '../registry/certificates/podcertificaterequest.ts';
 import type { GrantChecks } from '../registry/rbac/roles.ts';
 import type { ReviewAccess } from '../registry/route/custom-host.ts';
 import { customResourceDefinitionStrategy } from '../registry/apiextensions/customresourcedefinition/strategy.ts';
@@ -57,12 +58,14 @@ const customResourceDefinitions: ResourceDefinition = {
  *
  * @param openshift serves OpenShift's own kinds too: what their rules ask.
  * @param grants what writers of roles and bindings may grant; undefined: anything.
+ * @param maySign who may answer requests for certificates of Pods.
  */
 export function registerBuiltIns(
   core: ServerCore,
   ranges: ServiceRangeOptions,
   openshift: ReviewAccess | undefined,
   grants: GrantChecks | undefined,
+  maySign: MaySign,
 ): void {
   const [primary, secondary] = ranges.cidrs;
   const allocators = new ServiceAllocators({
@@ -81,6 +84,7 @@ export function registerBuiltIns(
       certificates: certificateReader,
       openshift,
       grants,
+      maySign,
     }),
     customResourceDefinitions,
   ];

@@ -16,6 +16,7 @@ import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
 import { checkCreateOnUpdate, EscalationCheck } from './admission/permission-checks.ts';
 import { admissionChain } from './admission/chain.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
+import { isAllowedForSigner } from './authorization/signers.ts';
 import type { ReviewAccess } from '../registry/route/custom-host.ts';
 import { RoleAggregation } from './authorization/role-aggregation.ts';
 import { ApiServices } from './bootstrap/api-services.ts';
@@ -131,6 +132,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     ranges,
     isOpenshift ? review : undefined,
     rbac === undefined ? undefined : new EscalationCheck(rbac),
+    (user, signerName) => isAllowedForSigner(authorizer, user, 'sign', signerName),
   );
   const primaryFamily = options.serviceCidrs[0].range.family;
   const network = webhookNetwork(core, options.dialPod, options.lanCidrs ?? [], primaryFamily);

@@ -1,8 +1,8 @@
 import { apiServiceStrategy } from './apiregistration/apiservice.ts';
-import {
-  certificateSigningRequestStrategy,
-  type CertificateReader,
-} from './certificates/certificatesigningrequest.ts';
+import type { CertificateReader } from './certificates/certificate-reader.ts';
+import { certificateSigningRequestStrategy } from './certificates/certificatesigningrequest.ts';
+import { clusterTrustBundleStrategy } from './certificates/clustertrustbundle.ts';
+import { podCertificateRequestStrategy, type MaySign } from './certificates/podcertificaterequest.ts';
 import { csiDriverStrategy } from './storage/csidriver.ts';
 import { csiNodeStrategy } from './storage/csinode.ts';
 import { csiStorageCapacityStrategy } from './storage/csistoragecapacity.ts';
@@ -63,8 +63,15 @@ import {
 
 const cluster = { namespaced: false };
 
-function clusterKinds(certificates: CertificateReader): ResourceDefinition[] {
-  return [...autoscaling(), ...storage(), ...classes(), ...flowcontrol(), ...extension(certificates)];
+function clusterKinds(options: CatalogOptions): ResourceDefinition[] {
+  return [
+    ...autoscaling(),
+    ...storage(),
+    ...classes(),
+    ...flowcontrol(),
+    ...certificates(options),
+    ...extension(),
+  ];
 }
 
 function autoscaling(): ResourceDefinition[] {
@@ -129,15 +136,30 @@ function flowcontrol(): ResourceDefinition[] {
   ];
 }
 
-function extension(certificates: CertificateReader): ResourceDefinition[] {
+function certificates({ certificates: reader, maySign }: CatalogOptions): ResourceDefinition[] {
+  const row = rowsOf('certificates.k8s.io', 'certificates');
+  const requests = podCertificateRequestStrategy(reader, maySign);
   return [
-    rowsOf('certificates.k8s.io', 'certificates')(
+    row(
       'CertificateSigningRequest',
       'certificatesigningrequests',
       '95fRKMXA+00=',
-      certificateSigningRequestStrategy(certificates),
+      certificateSigningRequestStrategy(reader),
       { ...cluster, shortNames: ['csr'] },
     ),
+    row(
+      'ClusterTrustBundle',
+      'clustertrustbundles',
+      'v5yhuVertL4=',
+      clusterTrustBundleStrategy(reader),
+      cluster,
+    ),
+    row('PodCertificateRequest', 'podcertificaterequests', 'wYA9yXQH8fg=', requests),
+  ];
+}
+
+function extension(): ResourceDefinition[] {
+  return [
     rowsOf('apiregistration.k8s.io', 'kube-aggregator.pkg.apis.apiregistration')(
       'APIService',
       'apiservices',
@@ -153,6 +175,8 @@ export interface CatalogOptions {
   readonly service: Strategy<Service>;
   readonly addresses: AddressBook;
   readonly certificates: CertificateReader;
+  /** Whether a user may sign for a signer; without it anybody may. */
+  readonly maySign?: MaySign | undefined;
   /** What writers of roles and bindings may grant; without it anything. */
   readonly grants?: GrantChecks | undefined;
   /** Asked by the rules of OpenShift's own kinds; without it they are not served. */
@@ -170,7 +194,7 @@ export function builtInResources(options: CatalogOptions): ResourceDefinition[] 
     ...networking(options),
     ...security(options),
     ...others(),
-    ...clusterKinds(options.certificates),
+    ...clusterKinds(options),
     ...(options.openshift === undefined ? [] : openshift(options.openshift)),
   ];
 }

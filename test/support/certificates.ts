@@ -1,4 +1,11 @@
-import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
+import {
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto';
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import * as der from '../../src/apiserver/pki/der.ts';
@@ -133,6 +140,26 @@ export function issueCertificate(template: CertificateTemplate): Issued {
     subject,
     privateKey,
   };
+}
+
+/**
+ * A PKCS#10 request in DER that asks for nothing, as a kubelet makes it.
+ *
+ * @param signer whose key signs: its own, in a sound one.
+ */
+export function stubRequest(key: KeyObject, signer = key): Buffer {
+  const spki = createPublicKey(key).export({ format: 'der', type: 'spki' });
+  const content = der.sequence(
+    der.integer(Buffer.from([0])),
+    name(''),
+    spki,
+    der.implicit(0x20, Buffer.alloc(0)),
+  );
+  const { asymmetricKeyType: type } = signer;
+  const oid =
+    type === 'ed25519' ? '1.3.101.112' : type === 'rsa' ? '1.2.840.113549.1.1.11' : '1.2.840.10045.4.3.2';
+  const signature = sign(type === 'ed25519' ? null : 'sha256', content, signer);
+  return der.sequence(content, der.sequence(der.oid(oid)), der.bitString(signature));
 }
 
 /** A server, the bundle that its client has, the host that it asks for, and what Go's `x509.Verify` says. */

@@ -1,6 +1,5 @@
 import type { Ingress } from '../../objects/types/networking.generated.ts';
 import type { Namespace, Node, PersistentVolumeClaim } from '../../objects/types/core.generated.ts';
-import { at, jsonEqual, textAt } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden, notFound } from '../../objects/status.ts';
 import {
@@ -14,8 +13,6 @@ import {
   setDefaultStorageClass,
 } from '../../registry/core/persistentvolumeclaim.ts';
 import { setDefaultClass } from '../../registry/networking/ingress.ts';
-import type { Authorizer } from '../authorization/authorizer.ts';
-import { requestedOrganizations } from '../pki/signing-request.ts';
 import { type AdmissionAttributes, type AdmissionPlugin, refusal } from '../rest/admission.ts';
 import { type ServerCore, strategyContext } from '../rest/server-core.ts';
 import { objectKey, type Storage } from '../storage/storage.ts';
@@ -177,71 +174,3 @@ export function defaultIngressClass(core: ServerCore): AdmissionPlugin {
 function isIngress(object: KubeObject): object is Ingress {
   return object.kind === 'Ingress' && 'spec' in object;
 }
-
-const certificates = 'certificates.k8s.io';
-const clientSigner = 'kubernetes.io/kube-apiserver-client';
-const superusers = 'system:masters';
-
-/** Approving a request needs the permission for its signer. */
-export function certificateApproval(authorizer: Authorizer): AdmissionPlugin {
-  return {
-    name: 'CertificateApproval',
-    handles: ({ operation, resource: { definition }, subresource }) =>
-      definition.group === certificates && operation === 'UPDATE' && subresource === 'approval',
-    validate(attributes) {
-      requireSigner(authorizer, 'approve', attributes);
-    },
-  };
-}
-
-/** Writing the certificate or a condition needs the permission for the request's signer. */
-export function certificateSigning(authorizer: Authorizer): AdmissionPlugin {
-  return {
-    name: 'CertificateSigning',
-    handles: ({ operation, resource: { definition }, subresource }) =>
-      definition.group === certificates && operation === 'UPDATE' && subresource === 'status',
-    validate(attributes) {
-      const { object, oldObject } = attributes;
-      const changes = ['certificate', 'conditions'].some(
-        (member) => !jsonEqual(at(object, 'status', member), at(oldObject, 'status', member)),
-      );
-      if (changes) requireSigner(authorizer, 'sign', attributes);
-    },
-  };
-}
-
-function requireSigner(
-  authorizer: Authorizer,
-  verb: 'approve' | 'sign',
-  { user, oldObject, resource, name }: AdmissionAttributes,
-): void {
-  const signer = textAt(oldObject, 'spec', 'signerName');
-  const [domain = ''] = signer.split('/');
-  const isAllowed = (allowed: string): boolean => {
-    const access = {
-      group: certificates,
-      resource: 'signers',
-      subresource: '',
-      namespace: '',
-      name: allowed,
-    };
-    return authorizer.authorize(user, { verb, path: '', resource: access }).allowed;
-  };
-  if (isAllowed(signer) || isAllowed(`${domain}/*`)) return;
-  const why = `user not permitted to ${verb} requests with signerName ${JSON.stringify(signer)}`;
-  throw forbidden(resource.groupResource, name, why);
-}
-
-/** Nobody gets a client certificate for system:masters. */
-export const certificateSubjectRestriction: AdmissionPlugin = {
-  name: 'CertificateSubjectRestriction',
-  handles: ({ operation, resource: { definition } }) =>
-    definition.group === certificates && operation === 'CREATE',
-  validate(attributes) {
-    const { object } = attributes;
-    if (textAt(object, 'spec', 'signerName') !== clientSigner) return;
-    const request = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
-    if (!requestedOrganizations(request).includes(superusers)) return;
-    throw refusal(attributes, `use of ${clientSigner} signer with ${superusers} group is not allowed`);
-  },
-};

@@ -3,9 +3,13 @@ import type { AdmissionPlugin } from '../rest/admission.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import {
   certificateApproval,
-  claimResize,
   certificateSigning,
   certificateSubjectRestriction,
+  clusterTrustBundleAttest,
+  nodeRestriction,
+} from './certificates.ts';
+import {
+  claimResize,
   defaultIngressClass,
   defaultStorageClass,
   namespaceLifecycle,
@@ -42,6 +46,7 @@ export function admissionChain(
     namespaceLifecycle(storage),
     limitRanger(storage),
     ...(serviceAccounts ? [new ServiceAccountAdmission(core)] : []),
+    nodeRestriction(storage, authorizer),
     taintNodesByCondition,
     priority(core),
     defaultTolerationSeconds,
@@ -51,6 +56,7 @@ export function admissionChain(
     runtimeClass(core),
     certificateApproval(authorizer),
     certificateSigning(authorizer),
+    clusterTrustBundleAttest(authorizer),
     certificateSubjectRestriction,
     defaultIngressClass(core),
     podTopologyLabels(core),

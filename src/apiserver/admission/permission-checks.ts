@@ -128,7 +128,7 @@ function aggregates(object: KubeObject | undefined): boolean {
  * (`pkg/registry/rbac/helpers.go`, IsOnlyMutatingGCFields). Not labels: a label can add the rules of a role to one that
  * aggregates them.
  */
-function changesOnlyGCFields(object: KubeObject, oldObject: KubeObject | undefined): boolean {
+export function changesOnlyGCFields(object: KubeObject, oldObject: KubeObject | undefined): boolean {
   return oldObject !== undefined && jsonEqual(withoutGCFields(object), withoutGCFields(oldObject));
 }
 

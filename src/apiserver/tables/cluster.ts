@@ -8,7 +8,6 @@ import {
   nameColumn,
   nameOf,
   wideColumn,
-  humanDuration,
 } from './table.ts';
 import {
   type JsonRecord,
@@ -22,7 +21,7 @@ import {
 
 /**
  * - Tables of nodes, namespaces, configuration, access and admission.
- * - Tables of CertificateSigningRequests and APIServices.
+ * - Tables of APIServices.
  * - Tables of admission policies and their bindings.
  * - Tables of flowcontrol.apiserver.k8s.io.
  */
@@ -210,36 +209,6 @@ export const otherKindsTable: TableConverter = {
   columns: [nameColumn, column('Created At', 'When the object was created.', { type: 'date' })],
   cells: (object) => [nameOf(object), object.metadata.creationTimestamp ?? ''],
 };
-
-export const certificateSigningRequestsTable: TableConverter = {
-  columns: [
-    nameColumn,
-    ageColumn,
-    column('SignerName', 'The requested signer.'),
-    column('Requestor', 'The user that created the request.'),
-    column('RequestedDuration', 'The requested validity of the certificate.'),
-    column('Condition', 'Whether it was approved, denied, and issued.'),
-  ],
-  cells(object, now) {
-    const seconds = numberAt(object, 'spec', 'expirationSeconds');
-    return [
-      nameOf(object),
-      ageOf(object, now),
-      textAt(object, 'spec', 'signerName') || '<none>',
-      textAt(object, 'spec', 'username'),
-      seconds === 0 ? '<none>' : humanDuration(seconds * 1000),
-      stateOf(object),
-    ];
-  },
-};
-
-/** The decision, and whether the certificate was issued. A denial has precedence over an approval. */
-function stateOf(request: object): string {
-  const types = listAt(request, 'status', 'conditions').map((condition) => textAt(condition, 'type'));
-  const decision = types.includes('Denied') ? 'Denied' : types.includes('Approved') ? 'Approved' : 'Pending';
-  const failed = types.includes('Failed') ? ',Failed' : '';
-  return `${decision}${failed}${textAt(request, 'status', 'certificate') === '' ? '' : ',Issued'}`;
-}
 
 export const apiServicesTable: TableConverter = {
   columns: [

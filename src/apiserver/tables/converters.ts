@@ -1,5 +1,10 @@
+import {
+  certificateSigningRequestsTable,
+  clusterTrustBundlesTable,
+  podCertificateRequestsTable,
+} from './certificates.ts';
 import { horizontalPodAutoscalersTable, scalesTable } from './workloads.ts';
-import { apiServicesTable, certificateSigningRequestsTable } from './cluster.ts';
+import { apiServicesTable } from './cluster.ts';
 import {
   csiDriversTable,
   csiNodesTable,
@@ -93,6 +98,8 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['batch/CronJob', cronJobsTable],
   ['batch/Job', jobsTable],
   ['certificates.k8s.io/CertificateSigningRequest', certificateSigningRequestsTable],
+  ['certificates.k8s.io/ClusterTrustBundle', clusterTrustBundlesTable],
+  ['certificates.k8s.io/PodCertificateRequest', podCertificateRequestsTable],
   ['coordination.k8s.io/Lease', leasesTable],
   ['discovery.k8s.io/EndpointSlice', endpointSlicesTable],
   ['events.k8s.io/Event', eventsTable],

@@ -68,6 +68,11 @@ export function invalid(field: string, value: unknown, detail: string): FieldErr
   return { field, reason: 'FieldValueInvalid', body: detail === '' ? shown : `${shown}: ${detail}` };
 }
 
+/** Without the value, which is long or secret (`field.OmitValueType`). */
+export function invalidOmitted(field: string, detail: string): FieldError {
+  return { field, reason: 'FieldValueInvalid', body: `Invalid value: ${detail}` };
+}
+
 /** A cache of texts of {@link notSupported}: a list of 100,000 values may have an error for each. */
 const supportedTexts = new WeakMap<readonly string[], string>();
 

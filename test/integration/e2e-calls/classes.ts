@@ -137,6 +137,9 @@ export function classes(shared: () => E2eCluster): void {
       'certificatesigningrequests',
       'certificatesigningrequests/approval',
       'certificatesigningrequests/status',
+      'clustertrustbundles',
+      'podcertificaterequests',
+      'podcertificaterequests/status',
     ]);
 
     const body = {

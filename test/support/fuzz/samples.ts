@@ -7,6 +7,25 @@ const template = {
 };
 const backend = { service: { name: 'a', port: { number: 80 } } };
 
+/** An authority (CN=root, ECDSA P-256), valid until 2099. */
+const authority = [
+  '-----BEGIN CERTIFICATE-----',
+  'MIIBLzCB16ADAgECAhABuV2alTxpgsoMqbqlqaSMMAoGCCqGSM49BAMCMA8xDTAL',
+  'BgNVBAMMBHJvb3QwIBcNMjYwMTAxMDAwMDAwWhgPMjA5OTAxMDEwMDAwMDBaMA8x',
+  'DTALBgNVBAMMBHJvb3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASamOYQKksK',
+  'uehRpi5CxyHWFAcbk9u/Txb+1bAcqrqgR3aXuOE+9RlE226NW5lEW/YnYZeycGo6',
+  'ZD1MgXBPjlOjoxMwETAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0cAMEQC',
+  'ID1Xbw+ZWdQlIDeAwx7SUTHxiSscWaqt+bX4qXrxAH7LAiBGFeeio+nDtuqAuPUG',
+  'Rhw9YqlEUHUZAaaKtd2ewdjBSg==',
+  '-----END CERTIFICATE-----',
+].join('\n');
+
+/** A PKCS#10 request that asks for nothing, signed with its key. */
+const stubRequest =
+  'MIG7MGICAQAwADBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJqY5hAqSwq56FGmLkLHIdYUBxuT279PFv7VsByquq' +
+  'BHdpe44T71GUTbbo1bmURb9idhl7JwajpkPUyBcE+OU6OgADAKBggqhkjOPQQDAgNJADBGAiEA2+/H68hbXFKM0T3A' +
+  'QA+iYQbRVwRowQojGNlzfsn8d84CIQCzK3xE8Aa+IHiNxwSTFy+i2nTQuvWJFWvZN94jKQDDzA==';
+
 export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   [
     '/services',
@@ -176,6 +195,22 @@ export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
     'fuzz.example.com/widgets',
     {
       spec: { n: 3, text: 'abc', list: [{ k: 'a' }, { k: 'b' }], any: { x: [1, { y: null }] }, either: '5%' },
+    },
+  ],
+  ['certificates.k8s.io/clustertrustbundles', { spec: { trustBundle: authority } }],
+  [
+    'certificates.k8s.io/podcertificaterequests',
+    {
+      spec: {
+        signerName: 'example.com/signer',
+        podName: 'a',
+        podUID: 'b',
+        serviceAccountName: 'c',
+        serviceAccountUID: 'd',
+        nodeName: 'e',
+        nodeUID: 'f',
+        stubPKCS10Request: stubRequest,
+      },
     },
   ],
 ]);

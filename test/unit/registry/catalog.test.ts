@@ -19,6 +19,12 @@ const named = definitions.map((definition) => {
   return [`${group === '' ? version : `${group}/${version}`} ${plural}`, definition] as const;
 });
 
+/** What kube-apiserver 1.37 stores in an older version, so that one of 1.36 can read it. */
+const olderStorage = new Map([
+  ['certificates.k8s.io/ClusterTrustBundle', 'v1beta1'],
+  ['certificates.k8s.io/PodCertificateRequest', 'v1beta1'],
+]);
+
 // Definitions that say `ready` are asked so by the server; here all are decided at once.
 
 describe('the catalog', () => {
@@ -45,7 +51,8 @@ describe('the catalog', () => {
   });
 
   it.each(named)('hashes the storage version of %s', (_, definition) => {
-    const { group, version } = definition.storedAs ?? definition;
+    const { group, version: served } = definition.storedAs ?? definition;
+    const version = olderStorage.get(`${group}/${definition.kind}`) ?? served;
     const digest = createHash('sha256').update(`${group}/${version}/${definition.kind}`).digest();
     expect(definition.storageVersionHash).toBe(digest.subarray(0, 8).toString('base64'));
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { certificateSigningRequestStrategy } from '../../../../src/registry/certificates/certificatesigningrequest.ts';
+import { certificateReader } from '../../../../src/apiserver/pki/signing-request.ts';
 import { contextOf, create, definitionOf, now, update } from '../decide.ts';
 
 const served = definitionOf('CertificateSigningRequest');
@@ -8,7 +9,11 @@ const fault = (pem: Uint8Array): string | undefined =>
   Buffer.from(pem).toString() === 'bad' ? 'is bad' : undefined;
 const kind = {
   ...served,
-  strategy: certificateSigningRequestStrategy({ requestFault: fault, certificateFault: fault }),
+  strategy: certificateSigningRequestStrategy({
+    ...certificateReader,
+    requestFault: fault,
+    certificateFault: fault,
+  }),
 };
 const bad = Buffer.from('bad').toString('base64');
 const spec = { request: 'YQ==', signerName: 'example.com/signer', usages: ['client auth'] };
