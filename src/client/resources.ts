@@ -45,6 +45,7 @@ import type {
 } from '../objects/types/apps.generated.ts';
 import type { HorizontalPodAutoscaler } from '../objects/types/autoscaling.generated.ts';
 import type { CronJob, Job } from '../objects/types/batch.generated.ts';
+import type { ClusterTrustBundle, PodCertificateRequest } from '../objects/types/certificates.generated.ts';
 import type { PodDisruptionBudget } from '../objects/types/policy.generated.ts';
 import type { StorageClass } from '../objects/types/storage.generated.ts';
 
@@ -326,3 +327,22 @@ export const persistentVolumes = core<PersistentVolume>(
 export const storageClasses = inGroup('storage.k8s.io')<StorageClass>('StorageClass', 'storageclasses', [], {
   namespaced: false,
 });
+
+const certificates = inGroup('certificates.k8s.io');
+
+export const clusterTrustBundles = certificates<ClusterTrustBundle>(
+  'ClusterTrustBundle',
+  'clustertrustbundles',
+  ['spec'],
+  {
+    namespaced: false,
+    isOptional: true, // v1 since Kubernetes 1.37
+  },
+);
+
+export const podCertificateRequests = certificates<PodCertificateRequest>(
+  'PodCertificateRequest',
+  'podcertificaterequests',
+  ['spec', 'status'],
+  { isOptional: true }, // v1 since Kubernetes 1.37
+);

@@ -66,7 +66,7 @@ function simulated(spec: ControllerSpec): ControllerSpec {
 
 /**
  * The controllers of simulated nodes and workloads, those of kube-controller-manager that service networking needs, by
- * their names there, and ours. Those whose names begin `root-ca` and `validatingadmissionpolicy` use the authority and
+ * their names there, and ours. Those whose names begin `root-ca`, `kube-apiserver-serving` and `validatingadmissionpolicy` use the authority and
  * the engine of CEL of an API server in the same process.
  */
 export const catalog: readonly CatalogEntry[] = [
@@ -280,12 +280,29 @@ export const catalog: readonly CatalogEntry[] = [
     },
   },
   {
+    name: 'podcertificaterequest-cleaner-controller',
+    on: 'asked',
+    load: async () => {
+      const { podCertificateCleanerController } = await import('./pod-certificate-cleaner.ts');
+      return () => podCertificateCleanerController;
+    },
+  },
+  {
     name: 'root-ca-certificate-publisher-controller',
     on: 'asked',
     needs: 'rootCa',
     load: async () => {
       const { rootCaPublisherController } = await import('./root-ca-publisher.ts');
       return ({ rootCa }) => (rootCa === undefined ? undefined : rootCaPublisherController(rootCa));
+    },
+  },
+  {
+    name: 'kube-apiserver-serving-clustertrustbundle-publisher-controller',
+    on: 'asked',
+    needs: 'rootCa',
+    load: async () => {
+      const { trustBundlePublisherController } = await import('./trust-bundle-publisher.ts');
+      return ({ rootCa }) => (rootCa === undefined ? undefined : trustBundlePublisherController(rootCa));
     },
   },
   {

@@ -1,3 +1,4 @@
+import { fixedAuthority } from '../support/certificates.ts';
 import { expect, it } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { at, listAt, textAt } from '../../src/objects/json.ts';
@@ -213,7 +214,7 @@ it('root-ca-certificate-publisher-controller', { timeout }, async () => {
   const map = `${core}/configmaps/kube-root-ca.crt`;
   await cluster.until(map, (_, status) => status === 200);
   await cluster.merge(map, { data: { 'ca.crt': 'another' } });
-  await cluster.until(map, (body) => at(body, 'data', 'ca.crt') === 'PEM');
+  await cluster.until(map, (body) => at(body, 'data', 'ca.crt') === fixedAuthority);
   await cluster.untilRefused(['root-ca-certificate-publisher-controller PUT configmaps']);
 });
 

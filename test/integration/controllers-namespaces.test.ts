@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { fixedAuthority } from '../support/certificates.ts';
 import { call } from '../support/test-server.ts';
 import { startControllers, untilObject, type WatchedControllers } from '../support/with-controllers.ts';
 
@@ -44,10 +45,10 @@ describe('a namespace', () => {
       '/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt',
       (_, status) => status === 200,
     );
-    expect(map['data']).toEqual({ 'ca.crt': 'PEM' });
+    expect(map['data']).toEqual({ 'ca.crt': fixedAuthority });
     await merge('/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt', { data: { 'ca.crt': 'forged' } });
     await untilObject(client, '/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt', (body) =>
-      JSON.stringify(body['data']).includes('PEM'),
+      JSON.stringify(body['data']).includes('CERTIFICATE'),
     );
   });
 

@@ -411,3 +411,22 @@ function constraintCases(): TrustCase[] {
     }),
   );
 }
+
+/** An authority (CN=root, ECDSA P-256), valid until 2099. */
+export const fixedAuthority = [
+  '-----BEGIN CERTIFICATE-----',
+  'MIIBLzCB16ADAgECAhABuV2alTxpgsoMqbqlqaSMMAoGCCqGSM49BAMCMA8xDTAL',
+  'BgNVBAMMBHJvb3QwIBcNMjYwMTAxMDAwMDAwWhgPMjA5OTAxMDEwMDAwMDBaMA8x',
+  'DTALBgNVBAMMBHJvb3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASamOYQKksK',
+  'uehRpi5CxyHWFAcbk9u/Txb+1bAcqrqgR3aXuOE+9RlE226NW5lEW/YnYZeycGo6',
+  'ZD1MgXBPjlOjoxMwETAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0cAMEQC',
+  'ID1Xbw+ZWdQlIDeAwx7SUTHxiSscWaqt+bX4qXrxAH7LAiBGFeeio+nDtuqAuPUG',
+  'Rhw9YqlEUHUZAaaKtd2ewdjBSg==',
+  '-----END CERTIFICATE-----',
+].join('\n');
+
+/** A PKCS#10 request that asks for nothing, signed with its key. */
+export const fixedStubRequest =
+  'MIG7MGICAQAwADBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJqY5hAqSwq56FGmLkLHIdYUBxuT279PFv7VsByquq' +
+  'BHdpe44T71GUTbbo1bmURb9idhl7JwajpkPUyBcE+OU6OgADAKBggqhkjOPQQDAgNJADBGAiEA2+/H68hbXFKM0T3A' +
+  'QA+iYQbRVwRowQojGNlzfsn8d84CIQCzK3xE8Aa+IHiNxwSTFy+i2nTQuvWJFWvZN94jKQDDzA==';

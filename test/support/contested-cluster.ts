@@ -4,6 +4,7 @@ import { podRanges } from '../../src/flags/addresses.ts';
 import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
 import { runControllers } from '../../src/controllers/run.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
+import { fixedAuthority } from './certificates.ts';
 import { controllersOf } from './all-controllers.ts';
 import { BalancedServer } from './balanced-server.ts';
 import { Contested } from './contested.ts';
@@ -48,7 +49,7 @@ export class ContestedCluster {
       controllers: controllersOf(
         {
           transport,
-          rootCa: 'PEM',
+          rootCa: fixedAuthority,
           maxEndpointsPerSlice: 1,
           namespaceGracePeriodMs: 0,
           simulation,

@@ -4,6 +4,7 @@ import { runControllers, type RunningControllers } from '../../src/controllers/r
 import type { LeaderElectionSettings } from '../../src/runtime/leadership.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
+import { fixedAuthority } from './certificates.ts';
 import { controllersOf } from './all-controllers.ts';
 import { call } from './test-server.ts';
 
@@ -39,7 +40,7 @@ export function startControllers(
   const metrics = new Metrics();
   const running = runControllers({
     transport,
-    controllers: controllersOf({ transport, rootCa: 'PEM', namespaceGracePeriodMs: 0 }, controllers),
+    controllers: controllersOf({ transport, rootCa: fixedAuthority, namespaceGracePeriodMs: 0 }, controllers),
     log,
     metrics,
     ...(leaderElection === undefined ? {} : { leaderElection }),

@@ -1,3 +1,5 @@
+import { fixedAuthority, fixedStubRequest } from '../certificates.ts';
+
 /** Objects that a server takes, by `group/plural`, to be spoilt by the fuzz test. */
 type Sample = Readonly<Record<string, unknown>>;
 
@@ -6,25 +8,6 @@ const template = {
   spec: { containers: [{ name: 'c', image: 'nginx', ports: [{ name: 'http', containerPort: 80 }] }] },
 };
 const backend = { service: { name: 'a', port: { number: 80 } } };
-
-/** An authority (CN=root, ECDSA P-256), valid until 2099. */
-const authority = [
-  '-----BEGIN CERTIFICATE-----',
-  'MIIBLzCB16ADAgECAhABuV2alTxpgsoMqbqlqaSMMAoGCCqGSM49BAMCMA8xDTAL',
-  'BgNVBAMMBHJvb3QwIBcNMjYwMTAxMDAwMDAwWhgPMjA5OTAxMDEwMDAwMDBaMA8x',
-  'DTALBgNVBAMMBHJvb3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASamOYQKksK',
-  'uehRpi5CxyHWFAcbk9u/Txb+1bAcqrqgR3aXuOE+9RlE226NW5lEW/YnYZeycGo6',
-  'ZD1MgXBPjlOjoxMwETAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0cAMEQC',
-  'ID1Xbw+ZWdQlIDeAwx7SUTHxiSscWaqt+bX4qXrxAH7LAiBGFeeio+nDtuqAuPUG',
-  'Rhw9YqlEUHUZAaaKtd2ewdjBSg==',
-  '-----END CERTIFICATE-----',
-].join('\n');
-
-/** A PKCS#10 request that asks for nothing, signed with its key. */
-const stubRequest =
-  'MIG7MGICAQAwADBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJqY5hAqSwq56FGmLkLHIdYUBxuT279PFv7VsByquq' +
-  'BHdpe44T71GUTbbo1bmURb9idhl7JwajpkPUyBcE+OU6OgADAKBggqhkjOPQQDAgNJADBGAiEA2+/H68hbXFKM0T3A' +
-  'QA+iYQbRVwRowQojGNlzfsn8d84CIQCzK3xE8Aa+IHiNxwSTFy+i2nTQuvWJFWvZN94jKQDDzA==';
 
 export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   [
@@ -197,7 +180,7 @@ export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
       spec: { n: 3, text: 'abc', list: [{ k: 'a' }, { k: 'b' }], any: { x: [1, { y: null }] }, either: '5%' },
     },
   ],
-  ['certificates.k8s.io/clustertrustbundles', { spec: { trustBundle: authority } }],
+  ['certificates.k8s.io/clustertrustbundles', { spec: { trustBundle: fixedAuthority } }],
   [
     'certificates.k8s.io/podcertificaterequests',
     {
@@ -209,7 +192,7 @@ export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
         serviceAccountUID: 'd',
         nodeName: 'e',
         nodeUID: 'f',
-        stubPKCS10Request: stubRequest,
+        stubPKCS10Request: fixedStubRequest,
       },
     },
   ],
