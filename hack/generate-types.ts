@@ -71,6 +71,7 @@ const roots = [
   'api.storage.v1.StorageClass',
   'api.storage.v1.VolumeAttachment',
   'api.storage.v1.VolumeAttributesClass',
+  'api.storagemigration.v1.StorageVersionMigration',
   'apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
   'kube-aggregator.pkg.apis.apiregistration.v1.APIService',
 ]

@@ -1,3 +1,4 @@
+import type { CustomResourceDefinition } from '../objects/types/apiextensions.generated.ts';
 import type { Lease } from '../objects/types/coordination.generated.ts';
 import type {
   Endpoints,
@@ -48,6 +49,7 @@ import type { CronJob, Job } from '../objects/types/batch.generated.ts';
 import type { ClusterTrustBundle, PodCertificateRequest } from '../objects/types/certificates.generated.ts';
 import type { PodDisruptionBudget } from '../objects/types/policy.generated.ts';
 import type { StorageClass } from '../objects/types/storage.generated.ts';
+import type { StorageVersionMigration } from '../objects/types/storagemigration.generated.ts';
 
 /** A resource of the API and the type of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {
@@ -345,4 +347,21 @@ export const podCertificateRequests = certificates<PodCertificateRequest>(
   'podcertificaterequests',
   ['spec', 'status'],
   { isOptional: true }, // v1 since Kubernetes 1.37
+);
+
+export const storageVersionMigrations = inGroup('storagemigration.k8s.io')<StorageVersionMigration>(
+  'StorageVersionMigration',
+  'storageversionmigrations',
+  ['spec', 'status'],
+  {
+    namespaced: false,
+    isOptional: true, // v1 since Kubernetes 1.37
+  },
+);
+
+export const customResourceDefinitions = inGroup('apiextensions.k8s.io')<CustomResourceDefinition>(
+  'CustomResourceDefinition',
+  'customresourcedefinitions',
+  ['spec', 'status'],
+  { namespaced: false },
 );

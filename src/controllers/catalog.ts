@@ -288,6 +288,14 @@ export const catalog: readonly CatalogEntry[] = [
     },
   },
   {
+    name: 'storage-version-migrator-controller',
+    on: 'asked',
+    load: async () => {
+      const { storageVersionMigratorController } = await import('./storage-version-migrator/controller.ts');
+      return ({ transport }) => storageVersionMigratorController(transport);
+    },
+  },
+  {
     name: 'root-ca-certificate-publisher-controller',
     on: 'asked',
     needs: 'rootCa',

@@ -89,6 +89,12 @@ export interface Condition {
   message: string;
 }
 
+/** meta/v1 GroupResource. */
+export interface GroupResource {
+  group: string;
+  resource: string;
+}
+
 /** meta/v1 LabelSelector. */
 export interface LabelSelector {
   matchLabels?: Record<string, string>;

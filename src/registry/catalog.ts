@@ -14,6 +14,7 @@ import { priorityLevelStrategy, flowcontrolGroup } from './flowcontrol/priorityl
 import { rowsOf, type ResourceDefinition, allVerbs, type Strategy } from './generic/strategy.ts';
 import { runtimeClassStrategy } from './node/runtimeclass.ts';
 import { storageClassStrategy, volumeAttributesClassStrategy } from './storage/storageclass.ts';
+import { storageVersionMigrationStrategy } from './storagemigration/storageversionmigration.ts';
 import { volumeAttachmentStrategy } from './storage/volumeattachment.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import {
@@ -67,6 +68,7 @@ function clusterKinds(options: CatalogOptions): ResourceDefinition[] {
   return [
     ...autoscaling(),
     ...storage(),
+    ...storageMigration(),
     ...classes(),
     ...flowcontrol(),
     ...certificates(options),
@@ -106,6 +108,12 @@ function storage(): ResourceDefinition[] {
       shortNames: ['vac'],
     }),
   ];
+}
+
+function storageMigration(): ResourceDefinition[] {
+  const strategy = storageVersionMigrationStrategy;
+  const row = rowsOf('storagemigration.k8s.io', 'storagemigration');
+  return [row('StorageVersionMigration', 'storageversionmigrations', 'pCjmmKOkLy4=', strategy, cluster)];
 }
 
 function classes(): ResourceDefinition[] {

@@ -34,6 +34,7 @@ const groupPriorities: ReadonlyMap<string, number> = new Map([
   ['node.k8s.io', 16_300],
   ['discovery.k8s.io', 16_200],
   ['flowcontrol.apiserver.k8s.io', 16_100],
+  ['storagemigration.k8s.io', 15_800],
   // From openshift-apiserver-operator.
   ['route.openshift.io', 9900],
 ]);

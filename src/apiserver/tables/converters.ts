@@ -12,6 +12,7 @@ import {
   priorityClassesTable,
   runtimeClassesTable,
   storageClassesTable,
+  storageVersionMigrationsTable,
   volumeAttachmentsTable,
   volumeAttributesClassesTable,
 } from './storage.ts';
@@ -122,6 +123,7 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['storage.k8s.io/StorageClass', storageClassesTable],
   ['storage.k8s.io/VolumeAttachment', volumeAttachmentsTable],
   ['storage.k8s.io/VolumeAttributesClass', volumeAttributesClassesTable],
+  ['storagemigration.k8s.io/StorageVersionMigration', storageVersionMigrationsTable],
 ]);
 
 /** The converter of a built-in kind; the default one shows Name and Created At. */

@@ -264,3 +264,26 @@ export const runtimeClassesTable: TableConverter = {
   columns: [nameColumn, column('Handler', 'The configuration of the container runtime.'), ageColumn],
   cells: (object, now) => [nameOf(object), textAt(object, 'handler'), ageOf(object, now)],
 };
+
+export const storageVersionMigrationsTable: TableConverter = {
+  columns: [
+    // Without the format of other columns of names.
+    column('Name', 'Name of the object.'),
+    column('Resource', 'The resource whose objects are rewritten.'),
+    column('Status', 'Running, Succeeded or Failed.'),
+  ],
+  cells(object) {
+    const resource = textAt(object, 'spec', 'resource', 'resource');
+    const group = textAt(object, 'spec', 'resource', 'group');
+    const state = listAt(object, 'status', 'conditions').findLast(
+      (condition) =>
+        textAt(condition, 'status') === 'True' &&
+        ['Running', 'Failed', 'Succeeded'].includes(textAt(condition, 'type')),
+    );
+    return [
+      nameOf(object),
+      group === '' ? resource : `${resource}.${group}`,
+      state === undefined ? 'Unknown' : textAt(state, 'type'),
+    ];
+  },
+};

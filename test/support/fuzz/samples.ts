@@ -196,4 +196,5 @@ export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
       },
     },
   ],
+  ['storagemigration.k8s.io/storageversionmigrations', { spec: { resource: { resource: 'pods' } } }],
 ]);

@@ -60,6 +60,7 @@ const eventSources: Readonly<Record<string, string>> = {
   'service-cidr-controller': 'service-cidr-controller',
   'garbage-collector-controller': 'garbage-collector-controller',
   'podcertificaterequest-cleaner-controller': 'podcertificaterequestcleaner',
+  'storage-version-migrator-controller': 'storage-version-migrator-controller',
   'root-ca-certificate-publisher-controller': 'root-ca-cert-publisher',
   'kube-apiserver-serving-clustertrustbundle-publisher-controller':
     'kube-apiserver-serving-clustertrustbundle-publisher',
@@ -106,9 +107,9 @@ describe('every entry of the catalogue', () => {
 
 describe('the choice', () => {
   const workloads = Object.keys(eventSources).slice(0, 14);
-  const cluster = Object.keys(eventSources).slice(14, 25);
-  const server = Object.keys(eventSources).slice(25, 28);
-  const platform = Object.keys(eventSources).slice(30, 37);
+  const cluster = Object.keys(eventSources).slice(14, 26);
+  const server = Object.keys(eventSources).slice(26, 29);
+  const platform = Object.keys(eventSources).slice(31, 38);
   const names = (known: readonly { readonly name: string }[]): string[] => known.map(({ name }) => name);
 
   test('of `up` is all, and the audit of its own server only by name', () => {
