@@ -1,3 +1,4 @@
+import { minorVersion } from '../objects/kubernetes-version.ts';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Argument, Command, CommanderError, type Help, Option } from 'commander';
@@ -68,7 +69,8 @@ export function program(): Command {
     .command('version')
     .description('print the version')
     .action(() => {
-      process.stdout.write(`servicenet ${version()} (API of Kubernetes 1.36, Node.js ${process.version})\n`);
+      const api = `API of Kubernetes ${minorVersion}`;
+      process.stdout.write(`servicenet ${version()} (${api}, Node.js ${process.version})\n`);
     });
   root
     .command('completion')

@@ -126,7 +126,7 @@ describe.runIf(hasKubectl)('kubectl', () => {
   };
 
   test('knows the version of the server', async () => {
-    expect(await kubectl('version')).toContain('Server Version: v1.36.0+servicenet.0.1.0');
+    expect(await kubectl('version')).toContain('Server Version: v1.37.2+servicenet.0.1.0');
   });
 
   test('lists the resources', async () => {

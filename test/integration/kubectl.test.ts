@@ -414,7 +414,7 @@ describe('kubectl get and describe', () => {
 
 describe('kubectl knows the server', () => {
   test('its version, address, health and resources', async () => {
-    expect(await kubectl.ok(['version'])).toContain('Server Version: v1.36.');
+    expect(await kubectl.ok(['version'])).toContain('Server Version: v1.37.2');
     expect(await kubectl.ok(['cluster-info'])).toContain(`is running at ${server.url}`);
     expect(await kubectl.ok(['get', '--raw', '/readyz?verbose'])).toContain('readyz check passed');
     expect(await kubectl.ok(['api-versions'])).toContain('discovery.k8s.io/v1\n');

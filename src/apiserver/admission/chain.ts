@@ -33,7 +33,7 @@ export interface ChainOptions {
 }
 
 /**
- * All plugins, in the order of kube-apiserver's AllOrderedPlugins (`pkg/kubeapiserver/options/plugins.go`, 1.36); those
+ * All plugins, in the order of kube-apiserver's AllOrderedPlugins (`pkg/kubeapiserver/options/plugins.go`, 1.37); those
  * that we lack are left out.
  */
 export function admissionChain(

@@ -1,3 +1,4 @@
+import { fullVersion, kubernetesVersion } from '../../objects/kubernetes-version.ts';
 import type { JsonWebKey } from 'node:crypto';
 import { methodNotAllowed, resourceNotFound } from '../../objects/status.ts';
 import { type Handler, replyNotFound } from '../http/exchange.ts';
@@ -54,9 +55,6 @@ export function openIdProvider({ issuer, keys, address }: OpenIdProviderOptions)
   };
 }
 
-/** The version of Kubernetes whose API this server implements. */
-export const kubernetesVersion = { major: '1', minor: '36', patch: '0' } as const;
-
 /** Fields of `/version` besides the Kubernetes version. */
 export interface BuildInfo {
   /** The version of servicenet, as in package.json. */
@@ -67,7 +65,7 @@ export interface BuildInfo {
 
 /** Serves `/version` (apimachinery `version/types.go`). The build metadata of the version names servicenet. */
 export function versionHandler(build: BuildInfo): Handler {
-  const { major, minor, patch } = kubernetesVersion;
+  const { major, minor } = kubernetesVersion;
   const body = {
     major,
     minor,
@@ -75,7 +73,7 @@ export function versionHandler(build: BuildInfo): Handler {
     emulationMinor: minor,
     minCompatibilityMajor: major,
     minCompatibilityMinor: String(Number(minor) - 1),
-    gitVersion: `v${major}.${minor}.${patch}+servicenet.${build.version}`,
+    gitVersion: `${fullVersion}+servicenet.${build.version}`,
     gitCommit: '',
     gitTreeState: 'clean',
     buildDate: '1970-01-01T00:00:00Z',

@@ -1,3 +1,4 @@
+import { minorVersion } from '../../objects/kubernetes-version.ts';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
@@ -155,7 +156,7 @@ async function requestOnce(
     // Not imported: that would load the fetch of Node.js too, 13 MiB.
     const { request } = process.getBuiltinModule('node:http');
     const headers: Record<string, string> = {
-      'User-Agent': 'kube-probe/1.36',
+      'User-Agent': `kube-probe/${minorVersion}`,
       Accept: '*/*',
       Connection: 'close',
     };

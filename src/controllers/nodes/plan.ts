@@ -1,3 +1,4 @@
+import { fullVersion } from '../../objects/kubernetes-version.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { parseCidr, formatAddress, addressBits, type IPFamily } from '../../objects/address.ts';
 import type {
@@ -104,7 +105,8 @@ const kubeletEndpoints = { kubeletEndpoint: { Port: 10_250 } };
 export const nodeStatusReportMs = 300_000;
 
 /** The version of Kubernetes that is simulated, and the name of the simulation. */
-const kubeletVersion = 'v1.36.0+servicenet';
+const simulation = '+servicenet';
+const kubeletVersion = `${fullVersion}${simulation}`;
 
 /**
  * The wanted status of the Node: addresses, size and conditions, as kubelet writes them (pkg/kubelet/nodestatus). The
@@ -141,8 +143,13 @@ export function planNodeStatus(node: Node, now: number): Node['status'] {
     conditions,
     addresses: addressesOf(node),
     daemonEndpoints: isPortKnown ? daemonEndpoints : kubeletEndpoints,
-    nodeInfo: info === undefined || info.kubeletVersion === '' ? nodeInfo(node) : info,
+    nodeInfo: info === undefined || isOutdated(info) ? nodeInfo(node) : info,
   };
+}
+
+/** A Node that has not been simulated yet, or by an older servicenet. */
+function isOutdated({ kubeletVersion: version }: NodeSystemInfo): boolean {
+  return version === '' || (version.endsWith(simulation) && version !== kubeletVersion);
 }
 
 /** Shows that the Node is not a machine. */

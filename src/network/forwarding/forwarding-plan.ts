@@ -4,7 +4,7 @@ import { type IPFamily, ipFamilies } from '../../objects/address.ts';
 
 /**
  * The plan of one node's Service traffic: what happens to the first packet of a connection. It holds the rules of
- * kube-proxy 1.36 (`pkg/proxy`) as data and names no data path: the nftables writer, a userspace proxy, the health
+ * kube-proxy 1.37 (`pkg/proxy`) as data and names no data path: the nftables writer, a userspace proxy, the health
  * check servers, conntrack clean-up and `servicenet trace` read it.
  */
 

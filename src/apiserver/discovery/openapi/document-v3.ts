@@ -1,6 +1,6 @@
 import type { JsonRecord } from '../../../objects/json.ts';
 import type { DiscoveredResource } from '../discovered-resource.ts';
-import { kubernetesVersion } from '../openid.ts';
+import { fullVersion } from '../../../objects/kubernetes-version.ts';
 import { type Components, closure, reference } from './components.ts';
 import { publishedSchema } from './components.ts';
 import { type Operation, pathItemsOf, pathItem, answerTypes } from './operations.ts';
@@ -8,8 +8,7 @@ import type { Parameter } from './operations.ts';
 
 /** The `info` of documents of both versions. */
 export function documentInfo(): JsonRecord {
-  const { major, minor, patch } = kubernetesVersion;
-  return { title: 'Kubernetes', version: `v${major}.${minor}.${patch}` };
+  return { title: 'Kubernetes', version: fullVersion };
 }
 
 /** The OpenAPI v3 document of one group version. Yields between components. */

@@ -13,7 +13,7 @@ import { otherKindsTable } from '../../../../src/apiserver/tables/cluster.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { definitionOf, read } from '../../registry/decide.ts';
 
-/** AllOrderedPlugins of kube-apiserver 1.36 (`pkg/kubeapiserver/options/plugins.go`). */
+/** AllOrderedPlugins of kube-apiserver 1.37 (`pkg/kubeapiserver/options/plugins.go`). */
 const allOrderedPlugins = [
   'AlwaysAdmit',
   'NamespaceAutoProvision',
@@ -46,9 +46,7 @@ const allOrderedPlugins = [
   'DefaultIngressClass',
   'DenyServiceExternalIPs',
   'PodTopologyLabels',
-  'PodGroupWorkloadExists',
   'NodeDeclaredFeatureValidator',
-  'JobValidation',
   'PodResizeValidator',
   'MutatingAdmissionPolicy',
   'MutatingAdmissionWebhook',

@@ -216,17 +216,17 @@ describe('health', () => {
   });
 });
 
-test('the version is 1.36 and says who answers', async () => {
+test('the version is 1.37 and says who answers', async () => {
   const handler = versionHandler({ version: '0.1.0', platform: 'linux/amd64' });
   const answer = await call(handler, '/version');
   expect(JSON.parse(answer.body)).toMatchObject({
     major: '1',
-    minor: '36',
+    minor: '37',
     emulationMajor: '1',
-    emulationMinor: '36',
+    emulationMinor: '37',
     minCompatibilityMajor: '1',
-    minCompatibilityMinor: '35',
-    gitVersion: 'v1.36.0+servicenet.0.1.0',
+    minCompatibilityMinor: '36',
+    gitVersion: 'v1.37.2+servicenet.0.1.0',
     compiler: 'gc',
   });
   expect((await call(handler, '/version', { method: 'POST' })).status).toBe(405);

@@ -73,7 +73,7 @@ describe('a probe by HTTP', () => {
     await ask({ httpGet: { port, path: '/a?b=c', httpHeaders: [{ name: 'X-Own', value: 'yes' }] } });
     await ask({ httpGet: { port, path: 'a', httpHeaders: [{ name: 'User-Agent', value: 'mine' }] } });
     expect(heard).toEqual([
-      ['/a?b=c', 'kube-probe/1.36', 'yes', 'close'],
+      ['/a?b=c', 'kube-probe/1.37', 'yes', 'close'],
       ['/a', 'mine', undefined, 'close'],
     ]);
   });

@@ -85,6 +85,16 @@ describe('planNodeStatus', () => {
     const other = { daemonEndpoints: { kubeletEndpoint: { Port: 10_350 } } };
     expect(planNodeStatus({ ...fresh, status: other }, now)).toMatchObject(other);
     expect(planNodeStatus({ ...fresh, status: up }, now + 9000)).toEqual(up);
+    // What an older servicenet wrote is renewed, what others wrote stays.
+    const info = up.nodeInfo;
+    if (info === undefined) throw new Error('no nodeInfo');
+    for (const [version, shown] of [
+      ['v1.36.0+servicenet', 'v1.37.2+servicenet'],
+      ['v1.30.1', 'v1.30.1'],
+    ] as const) {
+      const status = { ...up, nodeInfo: { ...info, kubeletVersion: version } };
+      expect(planNodeStatus({ ...fresh, status }, now).nodeInfo?.kubeletVersion).toBe(shown);
+    }
     // nodeStatusReportFrequency: a kubelet says after five minutes that it is still there.
     const later = planNodeStatus({ ...fresh, status: up }, now + 300_000);
     expect(later.conditions?.map(({ lastHeartbeatTime }) => lastHeartbeatTime)).toEqual(
