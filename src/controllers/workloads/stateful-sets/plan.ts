@@ -259,5 +259,7 @@ export function planStatefulSetStatus({
     updateRevision: update.metadata.name ?? '',
     collisionCount: set.status.collisionCount ?? 0,
     availableReplicas: available.length,
+    // Others write them.
+    ...(set.status.conditions && { conditions: set.status.conditions }),
   };
 }

@@ -270,6 +270,15 @@ describe('planStatefulSetStatus', () => {
     });
   });
 
+  it('keeps the conditions of others', () => {
+    const conditions = [{ type: 'example.com/Mine', status: 'True' }];
+    const set = { ...statefulSet(), status: { conditions } };
+    const update = revisionOf(set, 1);
+    expect(planStatefulSetStatus({ set, pods: [], current: update, update, now })).toMatchObject({
+      conditions,
+    });
+  });
+
   it.each(['RollingUpdate', 'OnDelete'])(
     'moves currentRevision on when the last Pod is updated: %s',
     (type) => {
