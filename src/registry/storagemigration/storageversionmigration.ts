@@ -37,7 +37,7 @@ function shownSpec({ resource }: StorageVersionMigrationSpec): object {
 }
 
 function validateResource({ spec }: Migration): FieldError[] {
-  const { group = '', resource = '' }: Partial<StorageVersionMigrationSpec['resource']> = spec.resource;
+  const { group, resource } = spec.resource;
   const path = 'spec.resource';
   const errors: FieldError[] = [];
   if (resource === '') errors.push(required(`${path}.resource`, 'resource is required to be set'));
