@@ -41,6 +41,7 @@ export class ClusterCaches {
   readonly ingresses;
   readonly ingressClasses;
   readonly serviceCIDRs;
+  readonly ipAddresses;
   readonly pools;
   readonly leases;
   readonly egressIPs;
@@ -48,10 +49,13 @@ export class ClusterCaches {
   readonly egressQoSes;
   readonly attachments;
   readonly routes;
+  /** Whether all namespaces are followed. */
+  readonly isWhole: boolean;
   /** All of them. */
   readonly informers: readonly Informer<KubeObject>[];
 
   constructor({ namespace, ...options }: CacheOptions) {
+    this.isWhole = namespace === undefined;
     this.#factory = new InformerFactory({
       ...options,
       labelSelectors: announceSelectors,
@@ -71,6 +75,7 @@ export class ClusterCaches {
     this.ingresses = follow(watched.ingresses);
     this.ingressClasses = follow(watched.ingressClasses);
     this.serviceCIDRs = follow(watched.serviceCIDRs);
+    this.ipAddresses = follow(watched.ipAddresses);
     this.pools = follow(watched.pools);
     this.leases = follow(watched.leases);
     this.egressIPs = follow(watched.egressIPs);
@@ -80,8 +85,8 @@ export class ClusterCaches {
     this.routes = follow(watched.routes);
     this.informers = [
       ...[this.services, this.slices, this.pods, this.nodes, this.namespaces, this.policies, this.events],
-      ...[this.ingresses, this.ingressClasses, this.serviceCIDRs, this.pools, this.leases, this.egressIPs],
-      ...[this.firewalls, this.egressQoSes, this.attachments, this.routes],
+      ...[this.ingresses, this.ingressClasses, this.serviceCIDRs, this.ipAddresses, this.pools],
+      ...[this.leases, this.egressIPs, this.firewalls, this.egressQoSes, this.attachments, this.routes],
     ];
     this.services.addIndex(byNamespace, indexByNamespace);
     this.slices.addIndex(byService, (slice) => asList(serviceOf(slice)));

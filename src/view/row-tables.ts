@@ -1,6 +1,9 @@
 import { byNamespace } from '../client/informers/cache.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import { forbiddenRanges } from '../controllers/load-balancer/pools.ts';
+import { AllocationState, rangesOf } from '../controllers/service-allocation/allocation-state.ts';
+import { type Finding, planAudit } from '../controllers/service-allocation/plan-audit.ts';
+import { viewOf } from '../controllers/service-allocation/plan-view.ts';
 import type { RequestSettings } from '../controllers/load-balancer/request.ts';
 import { announcingNodes } from '../network/path/entry.ts';
 import { conditionOf, keyOf, type KubeObject, type ObjectKey } from '../objects/meta.ts';
@@ -57,6 +60,11 @@ type Group = 'http' | 'addresses' | 'announcers' | 'egress';
 /** Kinds whose rows are made anew one by one. */
 type DirtyKind = 'service' | 'slice' | 'pod' | 'workload' | 'node' | 'namespace' | 'event' | 'policy';
 
+/** With more Services their addresses are not audited: it would hold the event loop. */
+const mostAudited = 5000;
+/** The API server's own range is not known: none is out of it. */
+const allPorts = { first: 1, last: 65_535 };
+
 /** Events that are kept, the newest. */
 const maxEvents = 10_000;
 
@@ -80,6 +88,10 @@ export class RowTables {
   /** Whether all slices and Pods have been read. */
   #knowsEndpoints = false;
   #changes: RowChanges = rowMaps();
+  #isAuditDue = true;
+  /** What the last audit found, and of that what the one before had found too: caches of two kinds show one change at different times. */
+  #found: ReadonlyMap<string, Finding> = new Map();
+  #findings: readonly Finding[] = [];
 
   /** @param touched called when there is something to {@link flush}. */
   constructor(caches: ClusterCaches, settings: RequestSettings, now: () => number, touched: () => void) {
@@ -101,6 +113,30 @@ export class RowTables {
     const isWaiting = ({ row }: StoredRow<PoolRow>): boolean =>
       row.families.some(({ quarantined }) => quarantined > 0);
     if ([...this.#rows.pool.values()].some(isWaiting)) this.#group('addresses');
+    this.#audit();
+  }
+
+  /** Looks at the addresses and node ports of Services as `servicenet audit` does, where something of them has changed. */
+  #audit(): void {
+    const { isWhole, services, ipAddresses, serviceCIDRs } = this.#caches;
+    const areRead = [services, ipAddresses, serviceCIDRs].every(({ hasSynced }) => hasSynced);
+    if (!this.#isAuditDue || !isWhole || !areRead || services.cache.size > mostAudited) return;
+    const allocations = new AllocationState(allPorts);
+    allocations.setCidrs(rangesOf(serviceCIDRs.cache.values(), undefined).cidrs);
+    for (const service of services.cache.values())
+      allocations.set(viewOf(service), service.metadata.resourceVersion ?? '');
+    const audit = planAudit({
+      ...{ allocations, services: services.cache.values() },
+      // Where there are none, the server has no such kind: one is of the Service kubernetes.
+      addresses: ipAddresses.cache.size === 0 ? undefined : ipAddresses.cache,
+      serviceOfKey: (key) => services.cache.get(key),
+    });
+    const found = new Map<string, Finding>();
+    for (const finding of audit) if (finding !== undefined) found.set(JSON.stringify(finding), finding);
+    this.#findings = [...found].flatMap(([text, finding]) => (this.#found.has(text) ? [finding] : []));
+    this.#isAuditDue = found.size > this.#findings.length;
+    this.#found = found;
+    this.#touched();
   }
 
   /** Makes rows anew. @returns those that differ from before. */
@@ -201,6 +237,11 @@ export class RowTables {
   #follow(): void {
     const caches = this.#caches;
     const hasPools = (): boolean => caches.pools.cache.size > 0;
+    const isAuditDue = (): void => {
+      this.#isAuditDue = true;
+    };
+    for (const each of [caches.services, caches.ipAddresses, caches.serviceCIDRs])
+      this.#on<KubeObject>(each, isAuditDue);
     this.#on(caches.services, (service) => {
       this.#mark('service', keyOf(service));
       this.#mark('namespace', service.metadata.namespace ?? '');
@@ -370,6 +411,7 @@ export class RowTables {
       announcers: rowsIn(this.#rows.announcer),
       httpRules: rowsIn(httpRule),
       policies: rowsIn(policy),
+      findings: this.#findings,
       serviceSince: (key) => {
         const service = services.cache.get(key);
         const { namespace = '' } = service?.metadata ?? {};

@@ -92,7 +92,12 @@ test('the role is enough', async () => {
 const kinds: Readonly<Record<string, string>> = {
   ...{ services: 'Service', pods: 'Pod', nodes: 'Node', namespaces: 'Namespace', events: 'Event' },
   ...{ networkpolicies: 'NetworkPolicy', ingresses: 'Ingress', ingressclasses: 'IngressClass' },
-  ...{ servicecidrs: 'ServiceCIDR', endpointslices: 'EndpointSlice', leases: 'Lease' },
+  ...{
+    servicecidrs: 'ServiceCIDR',
+    ipaddresses: 'IPAddress',
+    endpointslices: 'EndpointSlice',
+    leases: 'Lease',
+  },
   ...{ addresspools: 'AddressPool', egressips: 'EgressIP', egressfirewalls: 'EgressFirewall' },
   ...{
     egressqoses: 'EgressQoS',

@@ -178,3 +178,35 @@ async function change(draw: (below: number) => number, prefix: string, step: num
     }
   }
 }
+
+test('what an audit finds twice is a problem, until it is mended', { timeout: 120_000 }, async () => {
+  const name = '10.96.0.200';
+  const path = '/apis/networking.k8s.io/v1/ipaddresses';
+  const live = followed();
+  await live.complete();
+  /** As the clock does it every ten seconds. */
+  const problems = (): readonly string[] => {
+    live.tables.tick();
+    live.flush();
+    return [...live.tables.rows.problem.values()].flatMap(({ row: { about, reason, message } }) =>
+      about.kind === 'IPAddress' ? [`${reason} ${about.name}: ${message}`] : [],
+    );
+  };
+  live.tables.tick();
+  const labels = {
+    'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io',
+    'ipaddress.kubernetes.io/ip-family': 'IPv4',
+  };
+  const parentRef = { group: '', resource: 'services', namespace: 'default', name: 'gone' };
+  const body = { metadata: { name, labels }, spec: { parentRef } };
+  expect((await call(server.client, 'POST', path, { body })).status).toBe(201);
+  await vi.waitFor(() => expect(live.caches.ipAddresses.cache.get(name)).toBeDefined(), { timeout: 60_000 });
+  // Caches of two kinds may show one change at different times.
+  expect(problems()).toEqual([]);
+  expect(problems()).toEqual([
+    `IPAddressNotAllocated ${name}: IPAddress ${name} for Service default/gone appears to have leaked`,
+  ]);
+  await call(server.client, 'DELETE', `${path}/${name}`);
+  await vi.waitFor(() => expect(problems()).toEqual([]), { timeout: 60_000, interval: 50 });
+  await live.stop();
+});

@@ -1,5 +1,6 @@
 import { firstFew } from '../../objects/lists.ts';
-import { keyOf, type ObjectKey } from '../../objects/meta.ts';
+import type { Finding } from '../../controllers/service-allocation/plan-audit.ts';
+import { keyOf, type ObjectKey, splitKey } from '../../objects/meta.ts';
 import type {
   AnnouncerRow,
   HttpRuleRow,
@@ -23,6 +24,8 @@ export interface ProblemSources {
   readonly announcers: readonly AnnouncerRow[];
   readonly httpRules: readonly HttpRuleRow[];
   readonly policies: readonly PolicyRow[];
+  /** Of an audit of addresses and node ports. */
+  readonly findings: readonly Finding[];
   /** Since when something is wrong with a Service that has a trouble. */
   readonly serviceSince: (key: ObjectKey) => string | undefined;
   /** The same of a Pod. */
@@ -34,7 +37,7 @@ const notOurs = 'OtherIngressClass';
 
 /** One row for each object and reason; the Pods of a workload are one. */
 export function problemRows(sources: ProblemSources): readonly ProblemRow[] {
-  const { services, nodes, pools, announcers, httpRules, policies } = sources;
+  const { services, nodes, pools, announcers, httpRules, policies, findings } = sources;
   const rows = [
     ...services.flatMap(({ key, namespace, name, trouble }) => {
       const about = { kind: 'Service', namespace, name };
@@ -64,6 +67,10 @@ export function problemRows(sources: ProblemSources): readonly ProblemRow[] {
     ...policies.flatMap(({ namespace, name, trouble, created }) => {
       const about = { kind: 'NetworkPolicy', namespace, name };
       return trouble === undefined ? [] : [problem(about, trouble, created === '' ? undefined : created)];
+    }),
+    ...findings.map(({ kind, key, reason, message }) => {
+      const { namespace, name } = splitKey(key);
+      return problem({ kind, namespace, name }, { reason, message }, undefined);
     }),
   ];
   // Of several of one key, such as two hosts of an Ingress, the first is told.

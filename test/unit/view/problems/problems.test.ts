@@ -5,6 +5,7 @@ import { problemRows, type ProblemSources } from '../../../../src/view/problems/
 
 const none: ProblemSources = {
   ...{ services: [], pods: [], nodes: [], pools: [], announcers: [], httpRules: [], policies: [] },
+  findings: [],
   ...{ serviceSince: () => undefined, podSince: () => '2026-01-01T00:00:00Z' },
 };
 
