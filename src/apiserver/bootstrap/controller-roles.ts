@@ -111,7 +111,6 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['patch update', 'core', 'persistentvolumeclaims/status'],
     [read, 'core', 'persistentvolumeclaims'],
     eventWriters,
-    ['get', 'core', 'services'],
   ],
   'generic-garbage-collector': [['delete get list patch update watch', '*', '*'], eventWriters],
   'horizontal-pod-autoscaler': [
@@ -158,7 +157,6 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['list watch', 'core', 'nodes'],
     eventWriters,
     ['watch', 'core', 'events'],
-    ['get', 'core', 'services'],
   ],
   'kube-apiserver-serving-clustertrustbundle-publisher': [
     ['attest', 'certificates.k8s.io', 'signers', 'kubernetes.io/kube-apiserver-serving'],
@@ -205,6 +203,17 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['patch update', 'resource.k8s.io', 'resourceclaims resourceclaims/status'],
     ['patch update', 'core', 'pods/status'],
     eventWriters,
+    ['patch update', 'resource.k8s.io', 'resourceclaims/binding'],
+  ],
+  'device-taint-eviction-controller': [
+    ['delete get list watch', 'core', 'pods'],
+    ['patch update', 'core', 'pods/status'],
+    [read, 'resource.k8s.io', 'resourceclaims'],
+    [read, 'resource.k8s.io', 'resourceslices'],
+    [read, 'resource.k8s.io', 'deviceclasses'],
+    eventWriters,
+    ['patch update', 'resource.k8s.io', 'devicetaintrules/status'],
+    [read, 'resource.k8s.io', 'devicetaintrules'],
   ],
   'resourcequota-controller': [
     ['list watch', '*', '*'],

@@ -17,6 +17,11 @@ function rule(group: string, resources: readonly string[], verbs: readonly strin
   return { verbs: [...verbs], apiGroups: [group], resources: [...resources] };
 }
 
+/** Events of both groups. */
+function events(verbs: readonly string[]): PolicyRule {
+  return { verbs: [...verbs], apiGroups: ['', 'events.k8s.io'], resources: ['events'] };
+}
+
 function paths(urls: readonly string[]): PolicyRule {
   return { verbs: ['get'], nonResourceURLs: [...urls] };
 }
@@ -58,7 +63,6 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
         '',
         [
           'configmaps',
-          'events',
           'persistentvolumeclaims',
           'replicationcontrollers',
           'replicationcontrollers/scale',
@@ -70,6 +74,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
         write,
       ),
       rule('', ['serviceaccounts/token'], ['create']),
+      events(write),
       rule(
         'apps',
         [
@@ -131,7 +136,6 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
         '',
         [
           'bindings',
-          'events',
           'limitranges',
           'namespaces/status',
           'pods/log',
@@ -143,6 +147,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
         read,
       ),
       rule('', ['namespaces'], read),
+      events(read),
       rule('discovery.k8s.io', ['endpointslices'], read),
       rule(
         'apps',
@@ -220,6 +225,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
     name: 'system:monitoring',
     rules: [
       paths([
+        '/flagz',
         '/healthz',
         '/healthz/*',
         '/livez',
@@ -228,7 +234,9 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
         '/metrics/slis',
         '/readyz',
         '/readyz/*',
+        '/statusz',
       ]),
+      rule('', ['nodes/metrics'], ['get']),
     ],
   },
   {
