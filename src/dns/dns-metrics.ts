@@ -10,8 +10,8 @@ const countedTypes = new Set(
   'A AAAA ANY CNAME DNSKEY DS HTTPS MX NS NSEC NSEC3 PTR RRSIG SOA SRV TXT'.split(' '),
 );
 
-/** One question and its result. */
-export interface Counted {
+/** What questions and their results have alike that are counted together. */
+export interface CountedKind {
   readonly protocol: 'udp' | 'tcp';
   readonly family: 1 | 2;
   readonly type: string;
@@ -20,14 +20,11 @@ export interface Counted {
   readonly rcode: string;
   /** Which part of us answered, as CoreDNS names its plugins: `kubernetes`, `forward`, or none. */
   readonly plugin: 'kubernetes' | 'forward' | '';
-  /** Bytes. */
-  readonly requestSize: number;
-  readonly responseSize: number;
-  readonly seconds: number;
 }
 
-interface Series {
-  count(question: Counted): void;
+export interface Series {
+  /** One question and its result. Sizes are bytes. */
+  count(requestSize: number, responseSize: number, seconds: number): void;
   /** Adds what was counted since to the counters: they are looked at far less often than they change. */
   flush(): void;
 }
@@ -93,19 +90,19 @@ export class DnsMetrics {
     });
   }
 
-  count(question: Counted): void {
-    const { protocol, family, zone, rcode, plugin } = question;
-    const type = countedTypes.has(question.type) ? question.type : 'other';
+  series(kind: CountedKind): Series {
+    const { protocol, family, zone, rcode, plugin } = kind;
+    const type = countedTypes.has(kind.type) ? kind.type : 'other';
     const key = `${protocol}${family}${type} ${rcode} ${plugin} ${zone}`;
     let series = this.#series.get(key);
     if (series === undefined) {
-      series = this.#newSeries(question, type);
+      series = this.#newSeries(kind, type);
       this.#series.set(key, series);
     }
-    series.count(question);
+    return series;
   }
 
-  #newSeries({ protocol, family, zone, rcode, plugin }: Counted, type: string): Series {
+  #newSeries({ protocol, family, zone, rcode, plugin }: CountedKind, type: string): Series {
     const server = this.#server;
     const requests = this.#requests.labels({
       server,
@@ -125,11 +122,11 @@ export class DnsMetrics {
         responses.inc(counted);
         counted = 0;
       },
-      count: (question) => {
+      count: (requestSize, responseSize, tookSeconds) => {
         counted++;
-        seconds.observe(question.seconds);
-        requestBytes.observe(question.requestSize);
-        responseBytes.observe(question.responseSize);
+        seconds.observe(tookSeconds);
+        requestBytes.observe(requestSize);
+        responseBytes.observe(responseSize);
       },
     };
   }

@@ -65,6 +65,8 @@ export class Zone {
   readonly options: ZoneOptions;
   /** Unix seconds of the last change: the serial of the SOA record. Set by the caller that applies the changes. */
   serial = 0;
+  /** Another one after each change. */
+  version = 0;
   readonly #namespaces = new Set<string>();
   readonly #services = new Map<ObjectKey, ZoneService>();
   readonly #slices = new Map<ObjectKey, ZoneSlice>();
@@ -80,12 +82,14 @@ export class Zone {
   }
 
   setNamespace(name: string, exists: boolean): void {
+    this.version++;
     if (exists) this.#namespaces.add(name);
     else this.#namespaces.delete(name);
   }
 
   /** @param service undefined: it is gone. */
   setService(key: ObjectKey, service: Service | undefined): void {
+    this.version++;
     for (const { text } of addressesOf(this.#services.get(key))) this.#servicesAt.remove(text, key);
     const now = service === undefined ? undefined : zoneService(service);
     if (now === undefined) this.#services.delete(key);
@@ -95,6 +99,7 @@ export class Zone {
 
   /** @param slice undefined: it is gone. */
   setSlice(key: ObjectKey, slice: EndpointSlice | undefined): void {
+    this.version++;
     const before = this.#slices.get(key);
     if (before !== undefined) {
       this.#slices.delete(key);
@@ -114,6 +119,7 @@ export class Zone {
    * @param pod undefined: it is gone.
    */
   setPod(key: ObjectKey, pod: Pod | undefined): void {
+    this.version++;
     for (const place of this.#pods.get(key) ?? []) this.#podsAt.remove(place, key);
     this.#pods.delete(key);
     if (pod === undefined) return;
