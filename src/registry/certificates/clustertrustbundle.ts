@@ -1,11 +1,10 @@
 import type { ClusterTrustBundle } from '../../objects/types/certificates.generated.ts';
-import { type NameRule, nameIsDNSSubdomain } from '../../objects/names.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { validateImmutableField, validateObjectMeta, validateObjectMetaUpdate } from '../generic/metadata.ts';
 import type { Strategy } from '../generic/strategy.ts';
 import { type FieldError, invalid, maxErrorText, tooLong } from '../validation/field-errors.ts';
 import type { CertificateReader } from './certificate-reader.ts';
-import { validateSignerName } from './signer-name.ts';
+import { bundleNameRule, validateSignerName } from './signer-name.ts';
 
 /** In bytes. */
 const maxTrustBundle = 2 ** 20;
@@ -44,21 +43,6 @@ export function clusterTrustBundleStrategy(reader: CertificateReader): Strategy<
       ...validateObjectMetaUpdate(bundle.metadata, old.metadata),
       ...validateImmutableField(bundle.spec.signerName ?? '', old.spec.signerName ?? '', 'spec.signerName'),
     ],
-  };
-}
-
-/** A bundle of a signer has the signer's name in front (`apis/core/validation` ValidateClusterTrustBundleName). */
-function bundleNameRule(signerName: string): NameRule {
-  return (name, prefix) => {
-    if (signerName === '') {
-      if (name.includes(':')) return ['ClusterTrustBundle without signer name must not have ":" in its name'];
-      return nameIsDNSSubdomain(name, prefix);
-    }
-    const wanted = `${signerName.replaceAll('/', ':')}:`;
-    if (!name.startsWith(wanted)) {
-      return [`ClusterTrustBundle for signerName ${signerName} must be named with prefix ${wanted}`];
-    }
-    return nameIsDNSSubdomain(name.slice(wanted.length), prefix);
   };
 }
 

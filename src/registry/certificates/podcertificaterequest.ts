@@ -131,6 +131,11 @@ function shownSpec(spec: PodCertificateRequestSpec): object {
   };
 }
 
+/** The longest life of a certificate of a Pod, in seconds: those of Kubernetes' own signers are shorter. */
+export function maxCertificateSeconds(signerName: string): number {
+  return isKubernetesSigner(signerName) ? maxKubernetesSeconds : maxSeconds;
+}
+
 function validateSpec(spec: PodCertificateRequestSpec): FieldError[] {
   const { signerName, maxExpirationSeconds: seconds, unverifiedUserAnnotations: annotations } = spec;
   const errors = validateSignerName(signerName, 'spec.signerName');
@@ -148,7 +153,7 @@ function validateSpec(spec: PodCertificateRequestSpec): FieldError[] {
     if (spec[uid] === '') errors.push(invalid(`spec.${uid}`, '', 'must not be empty'));
     if (Buffer.byteLength(spec[uid]) > maxUid) errors.push(tooLong(`spec.${uid}`, maxUid));
   }
-  const most = isKubernetesSigner(signerName) ? maxKubernetesSeconds : maxSeconds;
+  const most = maxCertificateSeconds(signerName);
   if (seconds !== undefined && (seconds < minSeconds || seconds > most)) {
     const detail = `must be in the range [${minSeconds}, ${most}]`;
     errors.push(invalid('spec.maxExpirationSeconds', seconds, detail));

@@ -1,5 +1,11 @@
 import { pushAll } from '../../objects/lists.ts';
-import { isDNS1123Label, isDNS1123Subdomain, isQualifiedName } from '../../objects/names.ts';
+import {
+  isDNS1123Label,
+  isDNS1123Subdomain,
+  isQualifiedName,
+  nameIsDNSSubdomain,
+  type NameRule,
+} from '../../objects/names.ts';
 import { type FieldError, invalid, required, tooLong } from '../validation/field-errors.ts';
 import { validateAnnotations } from '../generic/metadata.ts';
 
@@ -70,4 +76,19 @@ function domainPrefixedKeyErrors(path: string, key: string): FieldError[] {
   const errors = isQualifiedName(key).map((fault) => invalid(path, key, fault));
   if (errors.length > 0 || key.includes('/')) return errors;
   return [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')];
+}
+
+/** A bundle of a signer has the signer's name in front (`apis/core/validation` ValidateClusterTrustBundleName). */
+export function bundleNameRule(signerName: string): NameRule {
+  return (name, prefix) => {
+    if (signerName === '') {
+      if (name.includes(':')) return ['ClusterTrustBundle without signer name must not have ":" in its name'];
+      return nameIsDNSSubdomain(name, prefix);
+    }
+    const wanted = `${signerName.replaceAll('/', ':')}:`;
+    if (!name.startsWith(wanted)) {
+      return [`ClusterTrustBundle for signerName ${signerName} must be named with prefix ${wanted}`];
+    }
+    return nameIsDNSSubdomain(name.slice(wanted.length), prefix);
+  };
 }

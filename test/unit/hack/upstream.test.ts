@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { judge, listedTests, upstreamSuites } from '../../e2e/upstream/suites.ts';
 
@@ -17,6 +17,38 @@ describe('the tests of Kubernetes that README.md of test/e2e lists', () => {
     const network = listedTests('network');
     expect(network).toHaveLength(47);
     expect(network.filter(({ missing }) => missing !== undefined)).toEqual([]);
+  });
+
+  test('have those of conformance of 1.37 beside them, each with a place', () => {
+    const bare = (name: string) =>
+      name
+        .replaceAll(/\[[^\]]*\]/g, '')
+        .replaceAll(/\s+/g, ' ')
+        .trim();
+    const passing = upstreamSuites.flatMap(({ name }) => listedTests(name));
+    const runs = new Set(passing.flatMap(({ name, missing }) => (missing === undefined ? [bare(name)] : [])));
+    const [, list = ''] = readme.split('\n## The conformance list of 1.37\n');
+    const counts = list
+      .split('\n### Conformance of sig-')
+      .slice(1)
+      .map((section) => {
+        const rows = [...section.matchAll(/^\| `(.+?)` +\| (.+?) +\|$/gm)];
+        for (const [, name = '', here = ''] of rows) {
+          if (here === 'runs') expect(runs).toContain(name);
+          else expect(here).toMatch(/^(`test\/\S+`|cannot: |no test of its own: )/);
+          for (const [, file = ''] of here.matchAll(/`(test\/\S+?)`/g)) {
+            expect(existsSync(new URL(`../../../${file}`, import.meta.url)), file).toBe(true);
+          }
+        }
+        return [section.split('\n')[0], rows.length];
+      });
+    expect(counts).toEqual([
+      ['network', 47],
+      ['api-machinery', 100],
+      ['apps', 60],
+      ['auth', 27],
+      ['node', 104],
+    ]);
   });
 
   test('are compared with a run', () => {

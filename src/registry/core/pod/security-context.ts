@@ -17,7 +17,7 @@ import {
   tooLong,
 } from '../../validation/field-errors.ts';
 
-import { validateDescendingPath } from './volumes.ts';
+import { validateDescendingPath } from './local-paths.ts';
 
 const maxId = 2 ** 31 - 1;
 const profileTypes = ['Localhost', 'RuntimeDefault', 'Unconfined'];

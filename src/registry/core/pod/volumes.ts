@@ -6,6 +6,8 @@ import type {
   VolumeProjection,
   ObjectFieldSelector,
 } from '../../../objects/types/core.generated.ts';
+import { certificatePaths, validateBundle, validateCertificate } from './credentials.ts';
+import { validateDescendingPath, validateFilePath, validateNoBacksteps } from './local-paths.ts';
 import { parseImage } from '../../../objects/image-reference.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
@@ -182,6 +184,7 @@ function validateProjections(projections: readonly VolumeProjection[], path: str
   projections.forEach((projection, i) => {
     const at = `${path}.sources[${i}]`;
     const { secret, configMap, downwardAPI, serviceAccountToken: token } = projection;
+    const { clusterTrustBundle: bundle, podCertificate: certificate } = projection;
     for (const [member, source] of Object.entries({ secret, configMap })) {
       if (source === undefined) continue;
       const { name = '', items = [] } = source;
@@ -206,7 +209,17 @@ function validateProjections(projections: readonly VolumeProjection[], path: str
       }
       pushAll(errors, place === '' ? [required(`${path}.path`)] : validateFilePath(place, `${path}.path`));
     }
-    if ([secret, configMap, downwardAPI, token].filter((source) => source !== undefined).length > 1) {
+    if (bundle !== undefined) {
+      pushAll(errors, validateBundle(bundle, `${at}.clusterTrustBundle`));
+      if (places.has(bundle.path)) errors.push(invalid(path, bundle.path, 'conflicting duplicate paths'));
+      places.add(bundle.path);
+    }
+    if (certificate !== undefined) {
+      pushAll(errors, validateCertificate(certificate, `${at}.podCertificate`));
+      for (const member of certificatePaths) claim(certificate[member] ?? '', certificate[member] ?? '');
+    }
+    const kinds = [secret, configMap, downwardAPI, token, bundle, certificate];
+    if (kinds.filter((source) => source !== undefined).length > 1) {
       errors.push(forbiddenField(at, 'may not specify more than 1 volume type per source'));
     }
   });
@@ -241,25 +254,6 @@ function validateKeyToPath({ key, path: place, mode }: KeyToPath, path: string):
     ...validateFilePath(place, `${path}.path`),
     ...validateMode(mode, `${path}.mode`),
   ];
-}
-
-/** A path below a directory, without "..", (`validateLocalDescendingPath`). */
-export function validateDescendingPath(place: string, path: string): FieldError[] {
-  const errors = place.startsWith('/') ? [invalid(path, place, 'must be a relative path')] : [];
-  return [...errors, ...validateNoBacksteps(place, path)];
-}
-
-/** A path that does not start with ".." either (`ValidateLocalNonReservedPath`). */
-function validateFilePath(place: string, path: string): FieldError[] {
-  const errors = validateDescendingPath(place, path);
-  if (place.startsWith('..') && !place.startsWith('../')) {
-    errors.push(invalid(path, place, "must not start with '..'"));
-  }
-  return errors;
-}
-
-function validateNoBacksteps(place: string, path: string): FieldError[] {
-  return place.split('/').includes('..') ? [invalid(path, place, "must not contain '..'")] : [];
 }
 
 function validateMode(mode: number | undefined, path: string): FieldError[] {
