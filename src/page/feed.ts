@@ -164,14 +164,17 @@ export class Feed {
     return this.#held === 'Pods' ? { ...shows, pod: none, slice: none } : shows;
   }
 
-  /** Of the Map of all namespaces: how many Pods there are is known once they are read, and whether one has to be chosen. */
+  /**
+   * Of all namespaces: how many Pods there are is known once they are read, and whether a namespace has to be chosen for the
+   * Map. A form needs no Pods by the ten thousand.
+   */
   #heldBack(): Held {
     const { view, namespace, all: isAll = false } = this.#follow;
-    if (view !== 'map' || namespace !== undefined || isAll) return 'nothing';
+    if ((view !== 'map' && view !== 'way') || namespace !== undefined || isAll) return 'nothing';
     if (this.#follower.status.loading.some(({ kind }) => kind === 'Pod')) return 'Pods';
     let pods = 0;
     for (const { row } of this.#follower.tables.rows.namespace.values()) pods += row.pods;
-    return pods > mostPods ? 'everything' : 'nothing';
+    return pods <= mostPods ? 'nothing' : view === 'map' ? 'everything' : 'Pods';
   }
 
   #stamp(): string {

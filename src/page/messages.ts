@@ -68,7 +68,10 @@ export interface Follow {
   readonly all?: boolean;
 }
 
-/** Where a cluster has more Pods, the Map of all namespaces gets no rows but the namespaces, to choose one, until `all`. */
+/**
+ * Where a cluster has more Pods, the Map of all namespaces gets no rows but the namespaces, to choose one, until `all`; the
+ * Way gets no Pods.
+ */
 export const mostPods = 20_000;
 
 /**

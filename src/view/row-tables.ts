@@ -5,9 +5,10 @@ import { AllocationState, rangesOf } from '../controllers/service-allocation/all
 import { type Finding, planAudit } from '../controllers/service-allocation/plan-audit.ts';
 import { viewOf } from '../controllers/service-allocation/plan-view.ts';
 import type { RequestSettings } from '../controllers/load-balancer/request.ts';
+import { podsThatExplain } from '../network/forwarding/why-no-endpoint.ts';
 import { announcingNodes } from '../network/path/entry.ts';
 import { conditionOf, keyOf, type KubeObject, type ObjectKey } from '../objects/meta.ts';
-import type { Pod } from '../objects/types/core.generated.ts';
+import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { type PooledCluster, poolFits } from '../pools/plan.ts';
 import { byNodeOfPod, byPod, byService, byWorkload, type ClusterCaches, podOfEvent } from './caches.ts';
 import { problemRows } from './problems/problems.ts';
@@ -88,6 +89,8 @@ export class RowTables {
   /** Whether all slices and Pods have been read. */
   #knowsEndpoints = false;
   #changes: RowChanges = rowMaps();
+  /** Since when something is wrong with a Service that has a trouble. */
+  readonly #since = new Map<ObjectKey, string | undefined>();
   #isAuditDue = true;
   /** What the last audit found, and of that what the one before had found too: caches of two kinds show one change at different times. */
   #found: ReadonlyMap<string, Finding> = new Map();
@@ -177,18 +180,7 @@ export class RowTables {
       }),
     );
     this.#lookAtLists();
-    this.#make(
-      'service',
-      (key) => services.cache.get(key),
-      (service) => {
-        const { namespace = '' } = service.metadata;
-        const own = slices.cache.byIndex(byService, keyOf(service));
-        // In an order of their own: some are named.
-        const within = (): readonly Pod[] =>
-          pods.cache.byIndex(byNamespace, namespace).toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-        return serviceRow(service, own, this.#knowsEndpoints ? within : undefined);
-      },
-    );
+    this.#makeServices();
     this.#make(
       'policy',
       (key) => policies.cache.get(key),
@@ -205,6 +197,36 @@ export class RowTables {
     const changes = this.#changes;
     this.#changes = rowMaps();
     return changes;
+  }
+
+  /** Services of one namespace that have no ready endpoint are explained together: each may concern all of its Pods. */
+  #makeServices(): void {
+    const { services, slices, pods } = this.#caches;
+    const dirty = [...this.#dirty.service].flatMap((key) => services.cache.get(key) ?? []);
+    const namespaceOf = ({ metadata: { namespace = '' } }: Service): string => namespace;
+    const together = Map.groupBy(dirty, namespaceOf);
+    const explaining = new Map<string, ReturnType<typeof podsThatExplain>>();
+    const podsFor = (service: Service): readonly Pod[] => {
+      const namespace = namespaceOf(service);
+      const found =
+        explaining.get(namespace) ??
+        podsThatExplain(together.get(namespace) ?? [], pods.cache.byIndex(byNamespace, namespace));
+      explaining.set(namespace, found);
+      return found.get(keyOf(service)) ?? [];
+    };
+    for (const key of this.#dirty.service) this.#since.delete(key);
+    this.#make(
+      'service',
+      (key) => services.cache.get(key),
+      (service) => {
+        const key = keyOf(service);
+        const own = slices.cache.byIndex(byService, key);
+        const row = serviceRow(service, own, this.#knowsEndpoints ? () => podsFor(service) : undefined);
+        const named = row.whyNoEndpoint === undefined ? [] : podsFor(service);
+        if (row.trouble !== undefined) this.#since.set(key, troubledSince(service, named));
+        return row;
+      },
+    );
   }
 
   /** What the view of one Service shows; undefined where there is none. */
@@ -399,7 +421,7 @@ export class RowTables {
   }
 
   #makeProblems(): void {
-    const { services, pods } = this.#caches;
+    const { pods } = this.#caches;
     const rowsIn = <Row>(table: ReadonlyMap<string, StoredRow<Row>>): readonly Row[] =>
       [...table.values()].map(({ row }) => row);
     const { service, pod, node, httpRule, policy } = this.#troubled;
@@ -412,11 +434,7 @@ export class RowTables {
       httpRules: rowsIn(httpRule),
       policies: rowsIn(policy),
       findings: this.#findings,
-      serviceSince: (key) => {
-        const service = services.cache.get(key);
-        const { namespace = '' } = service?.metadata ?? {};
-        return service && troubledSince(service, pods.cache.byIndex(byNamespace, namespace));
-      },
+      serviceSince: (key) => this.#since.get(key),
       podSince: (key) =>
         conditionOf(pods.cache.get(key)?.status.conditions, 'Ready')?.lastTransitionTime ?? undefined,
     });

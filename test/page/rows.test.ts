@@ -207,6 +207,66 @@ describe.skipIf(chromiumPath === undefined)('rows in a browser', () => {
     }
   });
 
+  /** Saves the picture of what is shown, and draws it in a tab of its own. */
+  const takenAlong = async (page: Page): Promise<{ texts: readonly string[]; page: Page }> => {
+    await page.getByText('Export').click();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'SVG', exact: true }).click();
+    const svg = readFileSync(await (await download).path(), 'utf8');
+    const drawn = await (await visitor.context()).newPage();
+    await drawn.setContent(svg);
+    return { texts: await drawn.locator('svg text').allTextContents(), page: drawn };
+  };
+
+  test('that are shown are those that are taken along', async () => {
+    putExample(server);
+    server.trace = exampleTrace;
+    for (const place of ['/map', '/map?show=problems', '/map?q=app%3Dcart', '/map?type=LoadBalancer']) {
+      const page = await tabOf(place);
+      await page.locator('.map-row').first().waitFor();
+      // Counts of Pods become Pods; the picture has them all.
+      for (const fold of await page.locator('button.fold[aria-expanded=false]').all()) await fold.click();
+      const shown = {
+        services: await page.locator('.map-row .title').allTextContents(),
+        ready: await page.locator('.map-row .ready').allTextContents(),
+        pods: await Promise.all(
+          (await page.locator('.pod-name').all()).map(async (each) => await each.getAttribute('title')),
+        ),
+        states: await page.locator('.member .state').allTextContents(),
+        addresses: await page.locator('.member .address').allTextContents(),
+        reasons: await page.locator('.map-row .reason').allTextContents(),
+      };
+      const { texts } = await takenAlong(page);
+      const within = (texts: readonly string[], pattern: RegExp): readonly string[] =>
+        texts.flatMap((text) => pattern.exec(text)?.[1] ?? []);
+      const sorted = (all: readonly string[]): readonly string[] => all.toSorted();
+      expect(sorted(within(texts, /^(\S+\/\S+) {2}\d+\/\d+$/))).toEqual(sorted(shown.services));
+      expect(sorted(within(texts, /^\S+\/\S+ {2}(\d+\/\d+)$/))).toEqual(
+        sorted(within(shown.ready, /^(\d+\/\d+)/)),
+      );
+      for (const reason of shown.reasons) expect(texts).toContain(reason);
+      const members = shown.pods.map((_, index) => [shown.addresses[index], shown.states[index]].join('  '));
+      for (const member of members) expect(texts).toContain(member);
+      for (const pod of shown.pods)
+        expect(texts.filter((text) => text.endsWith(`/${pod ?? ''}`))).toHaveLength(1);
+      const pods = texts.filter((text) => /^[^/ ]+\/[^/ ]+$/.test(text));
+      expect(new Set(shown.pods).size).toBe(pods.length);
+      await page.context().close();
+    }
+    const page = await tabOf('/way?from=deployment/shop/cart&to=svc/shop/catalog:80');
+    await page.locator('.ladder').waitFor();
+    const { texts } = await takenAlong(page);
+    const said = texts.join('\n');
+    // As trace prints them, pictures leave out what a connection passes without a decision.
+    const parts = ['.ladder .at', '.ladder .stage:not(.pass) .reasoning', '.ladder .sent strong'];
+    for (const part of parts) {
+      for (const text of await page.locator(part).allTextContents()) {
+        for (const word of text.split(' ').filter((each) => each !== '')) expect(said).toContain(word);
+      }
+    }
+    expect(await page.locator('.ladder .at').count()).toBeGreaterThan(2);
+  });
+
   test('by the thousand cost few elements, and the page few bytes', async () => {
     const all = Array.from({ length: 1000 }, (_, index) =>
       exampleRows({

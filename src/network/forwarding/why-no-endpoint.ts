@@ -2,7 +2,7 @@ import type { Pod, Service, ServicePort } from '../../objects/types/core.generat
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { isReady } from '../../objects/endpoints.ts';
-import { conditionOf, keyOf } from '../../objects/meta.ts';
+import { conditionOf, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { isPodReady, isPodTerminating, lastingPorts } from '../../objects/pods.ts';
 import type { NoEndpointReason } from '../../objects/reasons.ts';
 
@@ -95,6 +95,61 @@ export function whyNoEndpoint(
     'NotInSlicesYet',
     'its EndpointSlices do not have them yet: does the controller that writes these run?',
   );
+}
+
+/**
+ * The Pods that {@link whyNoEndpoint} may name, for many Services at once: those that a selector matches; where it matches
+ * none, the first that it nearly matches. Each Pod is looked at once.
+ *
+ * @param pods of the namespace, which is that of all the Services.
+ * @returns by Services, in the order of their names.
+ */
+export function podsThatExplain(
+  services: readonly Service[],
+  pods: Iterable<Pod>,
+): ReadonlyMap<ObjectKey, readonly Pod[]> {
+  const selectors = services.map(({ spec }) => Object.entries(spec.selector ?? {}));
+  /** By the labels with values that selectors have. */
+  const byLabel = new Map(selectors.flat().map((label) => [label.join('='), new Array<Pod>()]));
+  /** By the keys of selectors that have no other. */
+  const first = new Map(
+    selectors.flatMap(([[key] = [''], ...others]) => (others.length === 0 ? [[key, new Array<Pod>()]] : [])),
+  );
+  for (const pod of pods) {
+    for (const label of Object.entries(pod.metadata.labels ?? {})) {
+      byLabel.get(label.join('='))?.push(pod);
+      const named = first.get(label[0]);
+      if (named !== undefined) keepFirst(named, pod);
+    }
+  }
+  return new Map(
+    services.map((service, index) => {
+      const wanted = selectors[index] ?? [];
+      const lists = wanted.map((label) => byLabel.get(label.join('=')) ?? []);
+      const lacks = ({ metadata: { labels } }: Pod): number =>
+        wanted.filter(([key, value]) => labels?.[key] !== value).length;
+      const [rarest = []] = lists.toSorted((a, b) => a.length - b.length);
+      const matching = rarest.filter((pod) => lacks(pod) === 0);
+      if (matching.length > 0) return [keyOf(service), matching.toSorted(byName)];
+      if (wanted.length === 1) return [keyOf(service), first.get(wanted[0]?.[0] ?? '') ?? []];
+      const near = new Array<Pod>();
+      for (const pod of new Set(lists.flat())) if (lacks(pod) === 1) keepFirst(near, pod);
+      return [keyOf(service), near];
+    }),
+  );
+}
+
+/** Adds a Pod to those that are named, unless it is behind all of them. */
+function keepFirst(named: Pod[], pod: Pod): void {
+  const last = named[maxNamed - 1];
+  if (last !== undefined && byName(last, pod) < 0) return;
+  named.push(pod);
+  named.sort(byName);
+  named.length = Math.min(named.length, maxNamed);
+}
+
+function byName({ metadata: a }: Pod, { metadata: b }: Pod): number {
+  return (a.name ?? '') < (b.name ?? '') ? -1 : 1;
 }
 
 function hasNumber({ port, nodePort }: ServicePort, asked: number): boolean {

@@ -234,13 +234,17 @@ function settingsOf(service: Service): ServiceDetailRow['settings'] {
     : [...fields, { field: 'spec.sessionAffinityConfig.clientIP.timeoutSeconds', value: String(seconds) }];
 }
 
-/** Since when something is wrong with a Service, by its conditions, or by those of the Pods that it selects. */
+/**
+ * Since when something is wrong with a Service, by its conditions, or by those of the Pods that it selects.
+ *
+ * @param pods that explain why it has no endpoint; none where that is not its trouble.
+ */
 export function troubledSince(service: Service, pods: readonly Pod[]): string | undefined {
-  const condition = loadBalancerReadyCondition(service);
-  if (condition?.status === 'False') return condition.lastTransitionTime;
+  const conditions = [loadBalancerReadyCondition(service), announcedConditionOf(service)];
+  const failed = conditions.find((condition) => condition?.status === 'False');
   const wanted = Object.entries(service.spec.selector ?? {});
   const times = pods
     .filter(({ metadata }) => wanted.every(([key, value]) => metadata.labels?.[key] === value))
     .flatMap(({ status }) => textAt(conditionOf(status.conditions, 'Ready'), 'lastTransitionTime') || []);
-  return times.toSorted().at(-1) ?? service.metadata.creationTimestamp;
+  return times.toSorted().at(-1) ?? failed?.lastTransitionTime ?? service.metadata.creationTimestamp;
 }

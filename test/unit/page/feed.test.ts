@@ -40,6 +40,12 @@ test('the Map of a crowded cluster gets its namespaces alone, until one is chose
   expect(sentTo({ view: 'map', all: true }, mostPods + 1)).toEqual(everything);
 });
 
+test('the form of a way gets no Pods of a crowded cluster, until a namespace is chosen', () => {
+  expect(sentTo({ view: 'way' }, mostPods + 1)).toEqual({ service: 1, namespace: 2 });
+  expect(sentTo({ view: 'way' }, mostPods)).toEqual(everything);
+  expect(sentTo({ view: 'way', namespace: 'shop' }, mostPods + 1)).toEqual(everything);
+});
+
 test('while Pods are read it gets none, and then the decision', () => {
   const changed = {
     ...{ service: new Map(), slice: new Map(), pod: new Map(), workload: new Map(), node: new Map() },

@@ -1,10 +1,11 @@
+import { Fragment } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { TraceAnswer } from '../../messages.ts';
 import { boxOf, reachabilityWords } from '../../../view/pictures/way.ts';
 import { dotPicture, mermaidPicture, svgPicture } from '../../../view/pictures/tree-of-boxes.ts';
 import type { Picture } from '../parts/export-menu.tsx';
 import { Table } from '../parts/virtual-list.tsx';
-import { Code, Sign, Text, type Tone } from '../parts/words.tsx';
+import { Code, counted, Sign, Text, type Tone } from '../parts/words.tsx';
 import { objectOf } from '../state/session.ts';
 import { linesOfField } from './yaml-field.ts';
 
@@ -75,7 +76,7 @@ function Destination(props: {
   const { destination, hops, endpoints, packet } = traced;
   const [chosen, setChosen] = useState(0);
   const way = hops[Math.min(chosen, hops.length - 1)] ?? [];
-  // Endpoints with equal stages are one line: the first one's way is shown for all of them.
+  // Of endpoints with equal stages the first few stand for all.
   const groups = [...Map.groupBy(endpoints.keys(), (index) => likenessOf(traced, index)).values()];
   const tone = packet?.outcome === 'connected' ? 'good' : 'bad';
   return (
@@ -106,18 +107,22 @@ function Destination(props: {
         <div class="also">
           <h3>{groups.length > 1 ? 'Endpoints differ' : `One of ${endpoints.length} endpoints is chosen`}</h3>
           <ul>
-            {endpoints.map(({ address, port, object, reachable }, index) => (
-              <li key={`${address} ${port}`}>
-                <button
-                  type="button"
-                  class="quiet"
-                  aria-pressed={index === chosen}
-                  onClick={() => setChosen(index)}
-                >
-                  <Text>{object ?? address}</Text> <Code>{`${address} port ${port}`}</Code>
-                </button>
-                <span class={reachable === false ? 'bad' : 'muted'}>{reachabilityWords(reachable)}</span>
-              </li>
+            {groups.map((group) => (
+              <Fragment key={group[0]}>
+                {group.slice(0, mostAlike).map((index) => (
+                  <Endpoint
+                    key={index}
+                    endpoint={endpoints[index]}
+                    isChosen={index === chosen}
+                    onChoose={() => setChosen(index)}
+                  />
+                ))}
+                {group.length > mostAlike && (
+                  <li class="muted">
+                    and {counted(group.length - mostAlike, 'endpoint')} more, the same way
+                  </li>
+                )}
+              </Fragment>
             ))}
           </ul>
         </div>
@@ -126,7 +131,27 @@ function Destination(props: {
   );
 }
 
-/** What two endpoints have alike whose ways are told in one line. */
+/** So many endpoints of one way are named. */
+const mostAlike = 6;
+
+function Endpoint(props: {
+  readonly endpoint: Traced['endpoints'][number] | undefined;
+  readonly isChosen: boolean;
+  readonly onChoose: () => void;
+}) {
+  if (props.endpoint === undefined) return null;
+  const { address, port, object, reachable } = props.endpoint;
+  return (
+    <li>
+      <button type="button" class="quiet" aria-pressed={props.isChosen} onClick={props.onChoose}>
+        <Text>{object ?? address}</Text> <Code>{`${address} port ${port}`}</Code>
+      </button>
+      <span class={reachable === false ? 'bad' : 'muted'}>{reachabilityWords(reachable)}</span>
+    </li>
+  );
+}
+
+/** What two endpoints have alike whose ways are the same. */
 function likenessOf({ endpoints }: Traced, index: number): string {
   const { object, reachable, stages = [] } = endpoints[index] ?? {};
   // Stages that the endpoint itself decides name it.

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { TraceAnswer, TraceRequest } from '../../messages.ts';
+import { mostPods, type TraceAnswer, type TraceRequest } from '../../messages.ts';
 import { commandLine } from '../parts/command-line.ts';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Toolbar } from '../parts/view-parts.tsx';
-import { PlaceLink, Reason, Text } from '../parts/words.tsx';
+import { digits, PlaceLink, Reason, Text } from '../parts/words.tsx';
 import { AnswerError, post } from '../state/session.ts';
 import { placeOf, withQuery } from '../state/place.ts';
 import { type Choice, ChoiceInput } from '../parts/choice-input.tsx';
@@ -128,6 +128,12 @@ export function WayView() {
             No real packet: <Text>{whyNoCheck}</Text>
           </p>
         )}
+        {ns === undefined && podsIn(rows) > mostPods && (
+          <p class="muted">
+            Pods are not offered, as there are {digits(podsIn(rows))}: choose a namespace above, or type
+            pod/NAMESPACE/NAME.
+          </p>
+        )}
       </form>
       {asked?.kind === 'asking' && <p class="muted waiting">asking …</p>}
       {asked?.kind === 'refused' && (
@@ -185,6 +191,10 @@ function Examples() {
 }
 
 type Rows = ReturnType<typeof usePage>['rows'];
+
+function podsIn(rows: Rows): number {
+  return rows.all('namespace').reduce((sum, { pods }) => sum + pods, 0);
+}
 
 function sources(rows: Rows): readonly Choice[] {
   return [

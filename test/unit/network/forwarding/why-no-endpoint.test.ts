@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { whyNoEndpoint } from '../../../../src/network/forwarding/why-no-endpoint.ts';
+import { podsThatExplain, whyNoEndpoint } from '../../../../src/network/forwarding/why-no-endpoint.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 import type { Pod, Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
 
@@ -128,6 +130,32 @@ describe('why a Service has no endpoint', () => {
     expect(whyNoEndpoint(service({ selector: {} }), [], [slice(true)])).toBeUndefined();
     expect(whyNoEndpoint(service({ selector: {} }), [], [slice(false)])?.message).toContain(
       'no ready endpoint',
+    );
+  });
+});
+
+describe('the Pods that explain it', () => {
+  it('lead to the same answer as all Pods of the namespace', () => {
+    const values = fc.constantFrom('a', 'b', 'c');
+    const labels = fc.dictionary(fc.constantFrom('app', 'tier', 'part'), values, { maxKeys: 3 });
+    const state = fc.constantFrom({}, { isReady: false }, { phase: 'Pending' }, { isTerminating: true });
+    const pods = fc.array(fc.tuple(labels, state), { maxLength: 12 });
+    fc.assert(
+      fc.property(fc.array(labels, { minLength: 1, maxLength: 4 }), pods, (selectors, given) => {
+        // In any order: names tell it.
+        const all = given.map(([of, how], index) => pod(`web-${(index * 7) % 12}`, { labels: of, ...how }));
+        const services = selectors.map((selector, index) => {
+          const { metadata, ...rest } = service({ selector });
+          return { ...rest, metadata: { ...metadata, name: `s${index}` } };
+        });
+        const explaining = podsThatExplain(services, all);
+        const sorted = all.toSorted((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1));
+        for (const each of services) {
+          expect(whyNoEndpoint(each, explaining.get(keyOf(each)) ?? [], [])).toEqual(
+            whyNoEndpoint(each, sorted, []),
+          );
+        }
+      }),
     );
   });
 });
