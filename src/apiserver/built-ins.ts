@@ -5,6 +5,7 @@ import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
 import { builtInResources } from '../registry/catalog.ts';
 import type { MaySign } from '../registry/certificates/podcertificaterequest.ts';
 import type { GrantChecks } from '../registry/rbac/roles.ts';
+import type { RefusalOf } from '../registry/resource/resourceclaim.ts';
 import type { ReviewAccess } from '../registry/route/custom-host.ts';
 import { customResourceDefinitionStrategy } from '../registry/apiextensions/customresourcedefinition/strategy.ts';
 import type { ResourceDefinition } from '../registry/generic/strategy.ts';
@@ -59,6 +60,7 @@ const customResourceDefinitions: ResourceDefinition = {
  * @param openshift serves OpenShift's own kinds too: what their rules ask.
  * @param grants what writers of roles and bindings may grant; undefined: anything.
  * @param maySign who may answer requests for certificates of Pods.
+ * @param refusalOf who may allocate and report devices.
  */
 export function registerBuiltIns(
   core: ServerCore,
@@ -66,6 +68,7 @@ export function registerBuiltIns(
   openshift: ReviewAccess | undefined,
   grants: GrantChecks | undefined,
   maySign: MaySign,
+  refusalOf: RefusalOf,
 ): void {
   const [primary, secondary] = ranges.cidrs;
   const allocators = new ServiceAllocators({
@@ -85,6 +88,7 @@ export function registerBuiltIns(
       openshift,
       grants,
       maySign,
+      refusalOf,
     }),
     customResourceDefinitions,
   ];

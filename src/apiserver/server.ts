@@ -12,7 +12,7 @@ import {
   serviceAccountTokens as createAccountTokens,
 } from './authentication/service-account-tokens.ts';
 import { type StaticToken, staticTokens } from './authentication/authenticator.ts';
-import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
+import { accessForbidden, type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
 import { checkCreateOnUpdate, EscalationCheck } from './admission/permission-checks.ts';
 import { admissionChain } from './admission/chain.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
@@ -133,6 +133,11 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     isOpenshift ? review : undefined,
     rbac === undefined ? undefined : new EscalationCheck(rbac),
     (user, signerName) => isAllowedForSigner(authorizer, user, 'sign', signerName),
+    (user, { verb, ...resource }) => {
+      const access = { verb, path: '', resource };
+      const { allowed, reason } = authorizer.authorize(user, access);
+      return allowed ? undefined : accessForbidden(user, access, reason).message;
+    },
   );
   const primaryFamily = options.serviceCidrs[0].range.family;
   const network = webhookNetwork(core, options.dialPod, options.lanCidrs ?? [], primaryFamily);

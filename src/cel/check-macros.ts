@@ -3,7 +3,7 @@ import type { Comprehension, Expression } from './syntax/ast.ts';
 import { sortByKeys } from './library/lists.ts';
 import { orderedTypes } from './library/lists.ts';
 import * as types from './types.ts';
-import { type CelType, formatType, isDynamic } from './types.ts';
+import { type CelType, formatType, isAny, isDynamic } from './types.ts';
 
 /** The variables of enclosing macros, innermost first. */
 export type Locals = ReadonlyMap<string, CelType>;
@@ -98,7 +98,8 @@ function itemTypes(
   range: CelType,
   checking: Checking,
 ): readonly CelType[] {
-  if (isDynamic(range) || range.kind === 'param') return variables.map(() => types.dynType);
+  const isUnknown = (isDynamic(range) && !isAny(range)) || range.kind === 'param';
+  if (isUnknown) return variables.map(() => types.dynType);
   if (macro === 'optMap' || macro === 'optFlatMap') {
     if (range.kind === 'optional') return [range.of];
     for (const name of ['hasValue', 'value']) checking.noOverload(macroAt, name, [range], true);

@@ -23,6 +23,7 @@ export interface SimpleType {
     | 'timestamp'
     | 'duration'
     | 'dyn'
+    | 'any'
     | 'error';
 }
 
@@ -49,6 +50,8 @@ export const nullType = simple('null');
 export const timestampType = simple('timestamp');
 export const durationType = simple('duration');
 export const dynType = simple('dyn');
+/** A value of any type, as dyn; but no loop goes over it. */
+export const anyType = simple('any');
 /** The type after an error: assignable to everything, so that no error is reported twice. */
 export const errorType = simple('error');
 
@@ -72,9 +75,14 @@ export function paramType(name: string): CelType {
   return { kind: 'param', name };
 }
 
-/** True for `dyn` and for the type after an error. */
+/** True for `dyn` and `any`, and for the type after an error. */
 export function isDynamic(type: CelType): boolean {
-  return type.kind === 'simple' && (type.name === 'dyn' || type.name === 'error');
+  return type.kind === 'simple' && (type.name === 'dyn' || type.name === 'any' || type.name === 'error');
+}
+
+/** True for `any`. */
+export function isAny(type: CelType): boolean {
+  return type.kind === 'simple' && type.name === 'any';
 }
 
 /** A type as cel-go's checker prints it in errors (`checker/format.go`). */

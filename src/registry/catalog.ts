@@ -12,6 +12,11 @@ import { horizontalPodAutoscalerStrategy } from './autoscaling/horizontalpodauto
 import { priorityClassStrategy } from './scheduling/priorityclass.ts';
 import { priorityLevelStrategy, flowcontrolGroup } from './flowcontrol/prioritylevelconfiguration.ts';
 import { rowsOf, type ResourceDefinition, allVerbs, type Strategy } from './generic/strategy.ts';
+import { deviceClassStrategy } from './resource/deviceclass.ts';
+import { deviceTaintRuleStrategy } from './resource/devicetaintrule.ts';
+import { resourceClaimStrategy, type RefusalOf } from './resource/resourceclaim.ts';
+import { resourceClaimTemplateStrategy } from './resource/resourceclaimtemplate.ts';
+import { resourceSliceStrategy } from './resource/resourceslice.ts';
 import { runtimeClassStrategy } from './node/runtimeclass.ts';
 import { storageClassStrategy, volumeAttributesClassStrategy } from './storage/storageclass.ts';
 import { storageVersionMigrationStrategy } from './storagemigration/storageversionmigration.ts';
@@ -72,6 +77,7 @@ function clusterKinds(options: CatalogOptions): ResourceDefinition[] {
     ...classes(),
     ...flowcontrol(),
     ...certificates(options),
+    ...devices(options),
     ...extension(),
   ];
 }
@@ -166,6 +172,17 @@ function certificates({ certificates: reader, maySign }: CatalogOptions): Resour
   ];
 }
 
+function devices({ refusalOf }: CatalogOptions): ResourceDefinition[] {
+  const row = rowsOf('resource.k8s.io', 'resource');
+  return [
+    row('DeviceClass', 'deviceclasses', 'Yk2PTc1Ybxk=', deviceClassStrategy, cluster),
+    row('DeviceTaintRule', 'devicetaintrules', 'i+85+TcIKpA=', deviceTaintRuleStrategy, cluster),
+    row('ResourceClaim', 'resourceclaims', 'wgAZaHcZxUg=', resourceClaimStrategy(refusalOf)),
+    row('ResourceClaimTemplate', 'resourceclaimtemplates', 'TuzjC49aUfM=', resourceClaimTemplateStrategy),
+    row('ResourceSlice', 'resourceslices', 'KsC072WgaEY=', resourceSliceStrategy, cluster),
+  ];
+}
+
 function extension(): ResourceDefinition[] {
   return [
     rowsOf('apiregistration.k8s.io', 'kube-aggregator.pkg.apis.apiregistration')(
@@ -185,6 +202,8 @@ export interface CatalogOptions {
   readonly certificates: CertificateReader;
   /** Whether a user may sign for a signer; without it anybody may. */
   readonly maySign?: MaySign | undefined;
+  /** Who may allocate and report devices; without it anybody may. */
+  readonly refusalOf?: RefusalOf | undefined;
   /** What writers of roles and bindings may grant; without it anything. */
   readonly grants?: GrantChecks | undefined;
   /** Asked by the rules of OpenShift's own kinds; without it they are not served. */

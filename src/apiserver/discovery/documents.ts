@@ -33,6 +33,7 @@ const groupPriorities: ReadonlyMap<string, number> = new Map([
   ['coordination.k8s.io', 16_500],
   ['node.k8s.io', 16_300],
   ['discovery.k8s.io', 16_200],
+  ['resource.k8s.io', 16_200],
   ['flowcontrol.apiserver.k8s.io', 16_100],
   ['storagemigration.k8s.io', 15_800],
   // From openshift-apiserver-operator.
@@ -44,6 +45,7 @@ const versionPriorities: ReadonlyMap<string, number> = new Map([
   ['/v1', 1],
   ['autoscaling/v2', 30],
   ['flowcontrol.apiserver.k8s.io/v1', 21],
+  ['resource.k8s.io/v1', 21],
 ]);
 const builtInVersionPriority = 15;
 

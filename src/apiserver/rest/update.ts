@@ -148,7 +148,10 @@ async function updateOnce(
   const mutated = mutating instanceof Promise ? await mutating : mutating;
   if (mutated !== undefined) object = view === undefined ? mutated : view.write(object, mutated);
   dedupOwnerReferences(object, 'admitted', reply.warn);
-  const context = strategyContext(core, update.dryRun, update.user);
+  const context = {
+    ...strategyContext(core, update.dryRun, update.user),
+    verb: update.options?.['kind'] === 'PatchOptions' ? 'patch' : 'update',
+  };
   if (update.subresource === '') strategy.authorize?.(object, old, context);
   checkResourceVersion(resource, object, live);
   const rules = update.subresource === '' ? strategy : subresourceStrategy(resource, update.subresource);

@@ -3,6 +3,12 @@ import {
   clusterTrustBundlesTable,
   podCertificateRequestsTable,
 } from './certificates.ts';
+import {
+  deviceTaintRulesTable,
+  namesAndAgesTable,
+  resourceClaimsTable,
+  resourceSlicesTable,
+} from './devices.ts';
 import { horizontalPodAutoscalersTable, scalesTable } from './workloads.ts';
 import { apiServicesTable } from './cluster.ts';
 import {
@@ -115,6 +121,11 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['policy/PodDisruptionBudget', podDisruptionBudgetsTable],
   ['rbac.authorization.k8s.io/ClusterRoleBinding', roleBindingsTable],
   ['rbac.authorization.k8s.io/RoleBinding', roleBindingsTable],
+  ['resource.k8s.io/DeviceClass', namesAndAgesTable],
+  ['resource.k8s.io/DeviceTaintRule', deviceTaintRulesTable],
+  ['resource.k8s.io/ResourceClaim', resourceClaimsTable],
+  ['resource.k8s.io/ResourceClaimTemplate', namesAndAgesTable],
+  ['resource.k8s.io/ResourceSlice', resourceSlicesTable],
   ['route.openshift.io/Route', routesTable],
   ['scheduling.k8s.io/PriorityClass', priorityClassesTable],
   ['storage.k8s.io/CSIDriver', csiDriversTable],

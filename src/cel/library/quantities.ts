@@ -6,7 +6,7 @@ import { instance, opaque } from './opaque.ts';
 import { walk } from '../equality.ts';
 import { errorMessage } from '../../objects/status.ts';
 
-const quantityType = opaque('kubernetes.Quantity');
+export const quantityType = opaque('kubernetes.Quantity');
 const nano = 1_000_000_000n;
 
 class QuantityValue implements OpaqueValue {

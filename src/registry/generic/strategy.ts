@@ -15,6 +15,8 @@ export interface StrategyContext {
    * The user of the request; absent for requests of the server itself: then fields about the author are not checked.
    */
   readonly user?: UserInfo;
+  /** The verb of an update: `update` or `patch`. */
+  readonly verb?: string;
   /** The other objects, as they are now, for rules that read them (default IngressClass). */
   readonly cluster: ClusterReader;
 }

@@ -37,14 +37,14 @@ function isNative(resource: string): boolean {
 }
 
 /** Resources with a domain of another vendor (`IsExtendedResourceName`). */
-function isExtended(resource: string): boolean {
+export function isExtendedResource(resource: string): boolean {
   if (isNative(resource) || resource.startsWith('requests.')) return false;
   return isQualifiedName(`requests.${resource}`).length === 0;
 }
 
 /** Counted in whole numbers (`IsIntegerResourceName`). */
 function isWhole(resource: string): boolean {
-  return countedResources.has(resource) || isExtended(resource);
+  return countedResources.has(resource) || isExtendedResource(resource);
 }
 
 /** A request may be lower than the limit (`IsOvercommitAllowed`). */
@@ -74,7 +74,7 @@ export function validateContainerResourceName(resource: string, path: string): F
     if (!containerResources.has(resource) && !isHugePage(resource)) {
       errors.push(invalid(path, resource, 'must be a standard resource for containers'));
     }
-  } else if (!isNative(resource) && !isExtended(resource)) {
+  } else if (!isNative(resource) && !isExtendedResource(resource)) {
     errors.push(invalid(path, resource, "doesn't follow extended resource name standard"));
   }
   return errors;

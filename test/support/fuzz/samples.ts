@@ -9,6 +9,24 @@ const template = {
 };
 const backend = { service: { name: 'a', port: { number: 80 } } };
 
+const claim = {
+  devices: {
+    requests: [
+      {
+        name: 'gpu',
+        exactly: {
+          deviceClassName: 'gpu.example.com',
+          selectors: [{ cel: { expression: 'device.attributes["gpu.example.com"].model == "x"' } }],
+          tolerations: [{ key: 'a', operator: 'Exists' }],
+        },
+      },
+      { name: 'any', firstAvailable: [{ name: 'a', deviceClassName: 'gpu.example.com', count: 2 }] },
+    ],
+    constraints: [{ requests: ['gpu'], matchAttribute: 'gpu.example.com/model' }],
+    config: [{ requests: ['any/a'], opaque: { driver: 'gpu.example.com', parameters: { a: 1 } } }],
+  },
+};
+
 export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   [
     '/services',
@@ -197,4 +215,38 @@ export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
     },
   ],
   ['storagemigration.k8s.io/storageversionmigrations', { spec: { resource: { resource: 'pods' } } }],
+  [
+    'resource.k8s.io/deviceclasses',
+    {
+      spec: {
+        selectors: [{ cel: { expression: 'device.driver == "gpu.example.com"' } }],
+        config: [{ opaque: { driver: 'gpu.example.com', parameters: { a: 1 } } }],
+        extendedResourceName: 'example.com/gpu',
+      },
+    },
+  ],
+  [
+    'resource.k8s.io/devicetaintrules',
+    { spec: { deviceSelector: { driver: 'gpu.example.com' }, taint: { key: 'a', effect: 'NoExecute' } } },
+  ],
+  ['resource.k8s.io/resourceclaims', { spec: claim }],
+  ['resource.k8s.io/resourceclaimtemplates', { spec: { metadata: { labels: { a: 'b' } }, spec: claim } }],
+  [
+    'resource.k8s.io/resourceslices',
+    {
+      spec: {
+        driver: 'gpu.example.com',
+        pool: { name: 'a', generation: 1, resourceSliceCount: 1 },
+        nodeName: 'a',
+        devices: [
+          {
+            name: 'gpu-0',
+            attributes: { model: { string: 'x' }, version: { version: '1.2.3' }, count: { int: 4 } },
+            capacity: { memory: { value: '16Gi' } },
+            taints: [{ key: 'a', value: 'b', effect: 'NoSchedule' }],
+          },
+        ],
+      },
+    },
+  ],
 ]);

@@ -23,6 +23,7 @@ const named = definitions.map((definition) => {
 const olderStorage = new Map([
   ['certificates.k8s.io/ClusterTrustBundle', 'v1beta1'],
   ['certificates.k8s.io/PodCertificateRequest', 'v1beta1'],
+  ['resource.k8s.io/DeviceTaintRule', 'v1beta2'],
   ['storagemigration.k8s.io/StorageVersionMigration', 'v1beta1'],
 ]);
 
