@@ -13,7 +13,7 @@ import {
 } from './authentication/service-account-tokens.ts';
 import { type StaticToken, staticTokens } from './authentication/authenticator.ts';
 import { accessForbidden, type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
-import { checkCreateOnUpdate, EscalationCheck } from './admission/permission-checks.ts';
+import { checkCreateOnUpdate, checkUnsafeDelete, EscalationCheck } from './admission/permission-checks.ts';
 import { admissionChain } from './admission/chain.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
 import { isAllowedForSigner } from './authorization/signers.ts';
@@ -158,7 +158,10 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
       serviceAccounts: options.admitServiceAccounts === true,
     }),
   );
-  if (rbac !== undefined) core.checkCreateOnUpdate = (attributes) => checkCreateOnUpdate(rbac, attributes);
+  if (rbac !== undefined) {
+    core.checkCreateOnUpdate = (attributes) => checkCreateOnUpdate(rbac, attributes);
+    core.checkUnsafeDelete = (attributes) => checkUnsafeDelete(rbac, attributes);
+  }
   webhooks.start();
   quotas.start();
   const serviceAccountTokens = tokensOfAccounts(core, options.serviceAccountKey);

@@ -29,6 +29,21 @@ export function checkCreateOnUpdate(
   if (!allowed) throw forbidden(resource.groupResource, name, reason);
 }
 
+/** Who deletes an object that cannot be read needs a verb of its own (apiserver `authorizeUnsafeDelete`). */
+export function checkUnsafeDelete(
+  rbac: RbacAuthorizer,
+  { resource, namespace, name, user }: AdmissionAttributes,
+): void {
+  const { group, plural } = resource.definition;
+  const access = { group, resource: plural, subresource: '', namespace, name };
+  const verb = 'unsafe-delete-ignore-read-errors';
+  const { allowed, reason } = rbac.authorize(user, { verb, path: '', resource: access });
+  if (!allowed) {
+    const why = `not permitted to do ${JSON.stringify(verb)}, reason: ${reason}`;
+    throw forbidden(resource.groupResource, name, why);
+  }
+}
+
 const everything: readonly WholeRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'], resourceNames: [], nonResourceURLs: [] },
   { verbs: ['*'], apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: ['*'] },

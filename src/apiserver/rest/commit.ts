@@ -205,10 +205,20 @@ export function preconditionFailed(
   wanted: string,
   found = '',
 ): string {
-  return (
-    `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, ` +
-    `AdditionalErrorMsg: Precondition failed: ${field} in precondition: ${wanted}, ${field} in object meta: ${found}`
+  return invalidStoredObject(
+    key,
+    `Precondition failed: ${field} in precondition: ${wanted}, ${field} in object meta: ${found}`,
   );
+}
+
+function invalidStoredObject(key: string, why: string): string {
+  return `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${why}`;
+}
+
+/** The message for a delete that is meant for an object that cannot be read. */
+export function readableObject(resource: ServedResource, namespace: string, name: string): string {
+  const why = 'unsafe deletion is not allowed because the object is decodable from storage';
+  return invalidStoredObject(registryPath(resource, namespace, name), why);
 }
 
 /** The message for an object that has another uid than the request named. */

@@ -4,7 +4,7 @@ import { conflict, notFound } from '../../objects/status.ts';
 import type { Strategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import type { AdmissionAttributes } from './admission.ts';
-import { commit, emptyReservation } from './commit.ts';
+import { commit, emptyReservation, readableObject } from './commit.ts';
 import { type CheckedDeleteOptions, deleteOptionsObject } from './options.ts';
 import { storageKeyOf, type ServedResource, readServedVersion } from './served-resource.ts';
 import { type ServerCore, strategyContext, timestamp } from './server-core.ts';
@@ -61,7 +61,12 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
     dryRun: options.dryRun,
     options: deleteOptionsObject(options),
   };
+  if (options.ignoresReadErrors === true) core.checkUnsafeDelete?.(attributes);
   if (live === undefined) throw notFound(resource.groupResource, name);
+  // What is stored here can be read.
+  if (options.ignoresReadErrors === true) {
+    throw conflict(resource.groupResource, name, readableObject(resource, namespace, name));
+  }
   checkPreconditions(resource, live.object, name, options);
   const reply = { warn: (text: string) => deletion.warn(text) };
   const mutated = core.admission.mutate(attributes, reply);

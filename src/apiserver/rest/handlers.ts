@@ -3,6 +3,7 @@ import type { ApiRequest, Reply } from '../http/exchange.ts';
 import {
   type CheckedDeleteOptions,
   type ListOptions,
+  checkCollectionDelete,
   deleteOptions,
   listOptions,
   parseResourceVersion,
@@ -311,6 +312,7 @@ export const handleDeleteCollection: ResourceHandler = async (core, resource, re
   const options = listOptions(request.query, false);
   const filter = listFilterOf(resource, options, request.info.name);
   const deletion = await deleteOptions(request);
+  checkCollectionDelete(deletion);
   const { items, metadata } = await deleteCollection(
     core,
     resource,

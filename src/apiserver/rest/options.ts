@@ -1,3 +1,4 @@
+import type { StatusError } from '../../objects/status.ts';
 import { badRequest, plainError } from '../../objects/status.ts';
 import { pushAll } from '../../objects/lists.ts';
 import {
@@ -259,14 +260,18 @@ export interface CheckedDeleteOptions {
   readonly orphanDependents: boolean | undefined;
   readonly propagationPolicy: string | undefined;
   readonly dryRun: boolean;
+  /** Only an object that cannot be read is to be deleted (`ignoreStoreReadErrorWithClusterBreakingPotential`). */
+  readonly ignoresReadErrors?: boolean;
 }
 
 interface RawDeleteOptions {
+  ignoresReadErrors: boolean;
   gracePeriodSeconds: number | undefined;
   preconditions: { uid?: string; resourceVersion?: string };
   orphanDependents: boolean | undefined;
   propagationPolicy: string | undefined;
   dryRun: string[];
+  hasPreconditions: boolean;
 }
 
 /**
@@ -301,9 +306,37 @@ export async function deleteOptions(request: ApiRequest): Promise<CheckedDeleteO
     );
   }
   pushAll(errors, dryRunErrors(raw.dryRun));
-  if (errors.length > 0)
-    throw invalidObject({ group: 'meta.k8s.io', kind: 'DeleteOptions', name: '' }, errors);
+  pushAll(errors, ignoredErrorsErrors(raw));
+  if (errors.length > 0) throw invalidDeleteOptions(errors);
   return { ...raw, dryRun: raw.dryRun.length > 0 };
+}
+
+const ignoreReadErrors = 'ignoreStoreReadErrorWithClusterBreakingPotential';
+
+/** The option excludes all others but dry run (`ValidateIgnoreStoreReadError`). */
+function ignoredErrorsErrors(raw: RawDeleteOptions): FieldError[] {
+  if (!raw.ignoresReadErrors) return [];
+  const { propagationPolicy, orphanDependents, gracePeriodSeconds, hasPreconditions } = raw;
+  const others = {
+    propagationPolicy: propagationPolicy !== undefined,
+    orphanDependents: orphanDependents !== undefined,
+    gracePeriodSeconds: gracePeriodSeconds !== undefined,
+    preconditions: hasPreconditions,
+  };
+  return Object.entries(others).flatMap(([member, isSet]) =>
+    isSet ? [invalid(ignoreReadErrors, true, `cannot be set together with .${member}`)] : [],
+  );
+}
+
+/** @throws {StatusError} 422 for options that a delete of a collection cannot have. */
+export function checkCollectionDelete({ ignoresReadErrors }: CheckedDeleteOptions): void {
+  if (ignoresReadErrors !== true) return;
+  const detail = 'is not allowed with DELETECOLLECTION, try again after removing the option';
+  throw invalidDeleteOptions([invalid(ignoreReadErrors, true, detail)]);
+}
+
+function invalidDeleteOptions(errors: readonly FieldError[]): StatusError {
+  return invalidObject({ group: 'meta.k8s.io', kind: 'DeleteOptions', name: '' }, errors);
 }
 
 /** The options as a DeleteOptions object, for webhooks. */
@@ -327,6 +360,8 @@ function optionsOfQuery(query: URLSearchParams): RawDeleteOptions {
     orphanDependents: booleanParameter(query, 'orphanDependents'),
     propagationPolicy: query.get('propagationPolicy') ?? undefined,
     dryRun: query.getAll('dryRun'),
+    hasPreconditions: false,
+    ignoresReadErrors: booleanParameter(query, ignoreReadErrors) === true,
   };
 }
 
@@ -344,5 +379,7 @@ function optionsOfBody(body: JsonRecord): RawDeleteOptions {
     orphanDependents: typeof orphanDependents === 'boolean' ? orphanDependents : undefined,
     propagationPolicy: typeof propagationPolicy === 'string' ? propagationPolicy : undefined,
     dryRun: isStringList(dryRun) ? dryRun : [],
+    hasPreconditions: isRecord(body['preconditions']),
+    ignoresReadErrors: body[ignoreReadErrors] === true,
   };
 }

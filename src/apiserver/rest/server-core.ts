@@ -12,6 +12,8 @@ export interface ServerCore {
   admission: Admission;
   /** Refuses an update or an apply that creates its object, unless the user may create it. @throws {StatusError} 403 */
   checkCreateOnUpdate?: (attributes: AdmissionAttributes) => void;
+  /** Refuses a delete of what cannot be read, unless the user may do that. @throws {StatusError} 403 */
+  checkUnsafeDelete?: (attributes: AdmissionAttributes) => void;
   readonly log: Logger;
   readonly watches: OpenWatches;
   /**
