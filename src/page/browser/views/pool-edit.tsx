@@ -1,10 +1,13 @@
 import { useEffect, useId, useState } from 'preact/hooks';
 import type { PoolsPlanAnswer } from '../../messages.ts';
 import type { PoolRow } from '../../../view/rows/rows.ts';
+import { commandLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
+import { usePage } from '../parts/page-context.ts';
 import { Table } from '../parts/virtual-list.tsx';
 import { ServiceLink, Sign, Text, type Tone } from '../parts/words.tsx';
 import { objectOf, post } from '../state/session.ts';
+import { withoutServerFields } from './yaml-field.ts';
 
 type Effect = PoolsPlanAnswer['effects'][number];
 
@@ -18,12 +21,13 @@ const effects: Readonly<Record<Effect['effect'], { readonly sign: string; readon
 
 /** An edit of a pool, tried without writing anything. */
 export function PoolEdit({ pool }: { readonly pool: PoolRow }) {
+  const { rows } = usePage();
   const id = useId();
   const [yaml, setYaml] = useState('');
   const [answer, setAnswer] = useState<PoolsPlanAnswer | string>();
   useEffect(() => {
     objectOf('AddressPool', '', pool.name).then(
-      (object) => setYaml(object.yaml),
+      (object) => setYaml(withoutServerFields(object.yaml)),
       (cause: unknown) => setAnswer(String(cause)),
     );
   }, [pool.name]);
@@ -85,6 +89,7 @@ export function PoolEdit({ pool }: { readonly pool: PoolRow }) {
                     cell: ({ effect }) => (
                       <>
                         <Sign {...effects[effect]} /> {effect}
+                        {effect === 'stays' && ', in no pool'}
                       </>
                     ),
                   },
@@ -94,7 +99,11 @@ export function PoolEdit({ pool }: { readonly pool: PoolRow }) {
               />
             </>
           )}
-          <Command line="servicenet pools plan -f pool.yaml" />
+          <Command
+            line={commandLine(
+              ...['servicenet', 'pools', 'plan', ...(rows.cluster?.clusterFlags ?? []), '-f', 'pool.yaml'],
+            )}
+          />
         </div>
       )}
     </div>
@@ -135,7 +144,7 @@ function Moves({ effects: all }: { readonly effects: readonly Effect[] }) {
               class={`move ${effects[effect].tone}`}
               d={`M${addressWidth} ${y}H${right}m-6 -4l6 4l-6 4`}
             />
-            <Square address={to} x={right} y={y} />
+            <Square address={effect === 'stays' ? from : to} x={right} y={y} />
           </g>
         );
       })}

@@ -38,3 +38,15 @@ function blockFrom(lines: readonly string[], start: number): readonly string[] {
   const length = lines.slice(start + 1).findIndex(isOther);
   return length === -1 ? lines.slice(start) : lines.slice(start, start + 1 + length);
 }
+
+/** An object as a user writes it: without what the server has added. @param yaml of an object, as the server prints it. */
+export function withoutServerFields(yaml: string): string {
+  let top = '';
+  const kept = yaml.split('\n').filter((line) => {
+    if (/^\w/.test(line)) top = line;
+    if (top.startsWith('status:')) return false;
+    const isMetadata = top.startsWith('metadata:');
+    return !(isMetadata && /^ {2}(creationTimestamp|generation|resourceVersion|uid):/.test(line));
+  });
+  return `${kept.join('\n').trimEnd()}\n`;
+}

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { stringify } from 'yaml';
-import { linesOfField } from '../../../../../src/page/browser/views/yaml-field.ts';
+import { parse, stringify } from 'yaml';
+import { yamlText } from '../../../../../src/client/yaml.ts';
+import { linesOfField, withoutServerFields } from '../../../../../src/page/browser/views/yaml-field.ts';
 
 const policy = {
   metadata: { name: 'catalog', labels: { spec: 'no' } },
@@ -39,4 +40,19 @@ describe.each([true, false])('lists that are indented: %s', (indentSeq) => {
       expect(linesOfField(yaml, field)).toBe('');
     },
   );
+});
+
+test('an object is edited without what the server has added', () => {
+  const pool = {
+    ...{ apiVersion: 'servicenet.dev/v1alpha1', kind: 'AddressPool' },
+    metadata: {
+      ...{ creationTimestamp: '2026-11-29T08:50:19Z', generation: 1, labels: { uid: 'a' } },
+      ...{ name: 'default', resourceVersion: '311', uid: '575eed27' },
+    },
+    spec: { addresses: ['192.0.2.0/24'], status: 'is a word here', uid: 'too' },
+    status: { conditions: [{ type: 'Ready', message: 'two\nlines' }], ipv4: { free: 251 } },
+  };
+  const { labels, name } = pool.metadata;
+  const { status: _, ...rest } = { ...pool, metadata: { labels, name } };
+  expect(parse(withoutServerFields(yamlText(pool)))).toEqual(rest);
 });
