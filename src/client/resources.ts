@@ -48,6 +48,11 @@ import type { HorizontalPodAutoscaler } from '../objects/types/autoscaling.gener
 import type { CronJob, Job } from '../objects/types/batch.generated.ts';
 import type { ClusterTrustBundle, PodCertificateRequest } from '../objects/types/certificates.generated.ts';
 import type { PodDisruptionBudget } from '../objects/types/policy.generated.ts';
+import type {
+  DeviceClass,
+  ResourceClaim,
+  ResourceClaimTemplate,
+} from '../objects/types/resource.generated.ts';
 import type { StorageClass } from '../objects/types/storage.generated.ts';
 import type { StorageVersionMigration } from '../objects/types/storagemigration.generated.ts';
 
@@ -365,3 +370,21 @@ export const customResourceDefinitions = inGroup('apiextensions.k8s.io')<CustomR
   ['spec', 'status'],
   { namespaced: false },
 );
+
+const devices = inGroup('resource.k8s.io');
+
+export const resourceClaims = devices<ResourceClaim>('ResourceClaim', 'resourceclaims', ['spec', 'status'], {
+  isOptional: true, // v1 since Kubernetes 1.34
+});
+
+export const resourceClaimTemplates = devices<ResourceClaimTemplate>(
+  'ResourceClaimTemplate',
+  'resourceclaimtemplates',
+  ['spec'],
+  { isOptional: true },
+);
+
+export const deviceClasses = devices<DeviceClass>('DeviceClass', 'deviceclasses', ['spec'], {
+  namespaced: false,
+  isOptional: true,
+});

@@ -288,6 +288,14 @@ export const catalog: readonly CatalogEntry[] = [
     },
   },
   {
+    name: 'resourceclaim-controller',
+    on: 'asked',
+    load: async () => {
+      const { resourceClaimsController } = await import('./resource-claims.ts');
+      return () => resourceClaimsController;
+    },
+  },
+  {
     name: 'storage-version-migrator-controller',
     on: 'asked',
     load: async () => {

@@ -197,6 +197,7 @@ export const eventReasons = [
   'ExternalProvisioning',
   'Failed',
   'FailedBinding',
+  'FailedResourceClaimCreation',
   'FailedComputeMetricsReplicas',
   'FailedCreate',
   'FailedCreatePodSandBox',

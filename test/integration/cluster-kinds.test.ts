@@ -70,8 +70,9 @@ test('/apis names groups by their priority, the preferred version first', async 
       'admissionregistration.k8s.io',
       'apiextensions.k8s.io',
     ],
-    ...['scheduling.k8s.io', 'coordination.k8s.io', 'node.k8s.io', 'discovery.k8s.io'],
+    ...['scheduling.k8s.io', 'coordination.k8s.io', 'node.k8s.io', 'discovery.k8s.io', 'resource.k8s.io'],
     'flowcontrol.apiserver.k8s.io',
+    'storagemigration.k8s.io',
   ]);
   const autoscaling = groups.find((group) => textAt(group, 'name') === 'autoscaling');
   expect(listAt(autoscaling, 'versions').map((version) => textAt(version, 'version'))).toEqual(['v2', 'v1']);

@@ -4,7 +4,9 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import {
   namespaces,
   nodes as nodesResource,
+  deviceClasses,
   persistentVolumeClaims,
+  resourceClaims,
   persistentVolumes,
   pods as podsResource,
   storageClasses,
@@ -22,6 +24,7 @@ import type {
 } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { Change, ControllerSpec, KeyLoop } from '../../runtime/key-loop.ts';
+import type { DeviceClass, ResourceClaim } from '../../objects/types/resource.generated.ts';
 import type { StorageClass } from '../../objects/types/storage.generated.ts';
 import { annotations, reservationOf } from '../persistent-volumes/plan.ts';
 import { Occupancy } from './occupancy.ts';
@@ -34,6 +37,7 @@ import {
   unusableClaim,
   ephemeralProblem,
 } from './plan-claims.ts';
+import { deviceObstacle, type DevicesInput, podClaimsOf, unusableDevices } from './plan-devices.ts';
 
 /** Binds pending Pods to nodes (kube-scheduler, without preemption). */
 export const schedulerController: ControllerSpec = {
@@ -61,6 +65,8 @@ class SchedulerReconciler {
   readonly #volumes: Informer<PersistentVolume>;
   readonly #classes: Informer<StorageClass>;
   readonly #namespaces: Informer<Namespace>;
+  readonly #resourceClaims: Informer<ResourceClaim>;
+  readonly #deviceClasses: Informer<DeviceClass>;
   readonly #occupancy = new Occupancy();
   /** Pods that fit no node, kept until a node changes, or a Pod is gone or has finished. */
   readonly #unschedulable = new Set<ObjectKey>();
@@ -77,12 +83,24 @@ class SchedulerReconciler {
     this.#volumes = loop.cache(persistentVolumes);
     this.#classes = loop.cache(storageClasses);
     this.#namespaces = loop.cache(namespaces);
+    this.#resourceClaims = loop.cache(resourceClaims);
+    this.#deviceClasses = loop.cache(deviceClasses, { transform: nameAlone });
 
     loop.on(this.#pods, (change) => this.#podsToPlace(change));
     loop.on(this.#claims, ({ object: { metadata } }) => this.#takeWaiting(metadata));
     // A volume that is free may be for each of them.
     loop.on(this.#volumes, ({ object }) => this.#takeWaiting(object.spec.claimRef));
     loop.on(this.#classes, () => this.#takeWaiting(undefined));
+    loop.on(this.#resourceClaims, ({ object: { metadata } }) =>
+      this.#takeUnschedulable(
+        (pod) =>
+          pod.metadata.namespace === metadata.namespace &&
+          podClaimsOf(pod).some(({ name }) => name === metadata.name),
+      ),
+    );
+    loop.on(this.#deviceClasses, ({ kind }) =>
+      kind === 'updated' ? [] : this.#takeUnschedulable((pod) => podClaimsOf(pod).length > 0),
+    );
     loop.on(this.#nodes, (change) => {
       const isSame =
         change.kind === 'deleted' ||
@@ -139,13 +157,14 @@ class SchedulerReconciler {
     const input = this.#claimsOf(pod);
     const candidates = [...this.#nodes.cache.values()].map((node) => this.#occupancy.candidate(node));
     const bindings = new Map<string, readonly ClaimBinding[]>();
+    const devices = this.#devicesOf(pod);
     const volumes: VolumeFilter = {
-      problem: unusableClaim(input),
+      problem: unusableClaim(input) ?? unusableDevices(pod, devices),
       obstacle: (node, below) => {
         const found = bindClaims(input, node, below);
         if ('reasons' in found) return found;
         bindings.set(node.metadata.name ?? '', found);
-        return undefined;
+        return deviceObstacle(pod, node, devices);
       },
     };
     const placement = placePod(
@@ -217,6 +236,13 @@ class SchedulerReconciler {
     };
   }
 
+  #devicesOf({ metadata: { namespace = '' } }: Pod): DevicesInput {
+    return {
+      claimNamed: (name) => this.#resourceClaims.cache.get(joinKey(namespace, name)),
+      hasClass: (name) => this.#deviceClasses.cache.has(joinKey('', name)),
+    };
+  }
+
   /** Gives a claim the volume that is there for the node, or says for which node one is to be made. */
   async #bindClaim({ claim, volume }: ClaimBinding, node: string, signal: AbortSignal): Promise<void> {
     if (volume !== undefined) {
@@ -254,6 +280,10 @@ class SchedulerReconciler {
     }
     this.#context.events.event(pod, 'Warning', 'FailedScheduling', message);
   }
+}
+
+function nameAlone({ metadata }: DeviceClass): DeviceClass {
+  return { metadata, spec: {} };
 }
 
 /** True for a Pod that may fit once another one has a node. */

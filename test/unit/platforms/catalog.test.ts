@@ -60,6 +60,7 @@ const eventSources: Readonly<Record<string, string>> = {
   'service-cidr-controller': 'service-cidr-controller',
   'garbage-collector-controller': 'garbage-collector-controller',
   'podcertificaterequest-cleaner-controller': 'podcertificaterequestcleaner',
+  'resourceclaim-controller': 'resource_claim',
   'storage-version-migrator-controller': 'storage-version-migrator-controller',
   'root-ca-certificate-publisher-controller': 'root-ca-cert-publisher',
   'kube-apiserver-serving-clustertrustbundle-publisher-controller':
@@ -107,9 +108,9 @@ describe('every entry of the catalogue', () => {
 
 describe('the choice', () => {
   const workloads = Object.keys(eventSources).slice(0, 14);
-  const cluster = Object.keys(eventSources).slice(14, 26);
-  const server = Object.keys(eventSources).slice(26, 29);
-  const platform = Object.keys(eventSources).slice(31, 38);
+  const cluster = Object.keys(eventSources).slice(14, 27);
+  const server = Object.keys(eventSources).slice(27, 30);
+  const platform = Object.keys(eventSources).slice(32, 39);
   const names = (known: readonly { readonly name: string }[]): string[] => known.map(({ name }) => name);
 
   test('of `up` is all, and the audit of its own server only by name', () => {
