@@ -1,4 +1,10 @@
-import type { Container, PodSpec, Toleration, Pod } from '../../../objects/types/core.generated.ts';
+import type {
+  Container,
+  NodeSelectorTerm,
+  PodSpec,
+  Toleration,
+  Pod,
+} from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
@@ -43,7 +49,10 @@ function validatePodChange(spec: PodSpec, old: PodSpec): FieldError[] {
   if (!pushDeadlineErrors(errors, spec.activeDeadlineSeconds, old.activeDeadlineSeconds)) return errors;
   pushAll(errors, validateAddedTolerations(spec.tolerations ?? [], old.tolerations ?? []));
   pushAll(errors, validateRemovedGates(spec, old));
-  if (!jsonEqual(withOldParts(spec, old), old)) {
+  const isGated = (old.schedulingGates ?? []).length > 0;
+  if (isGated) pushAll(errors, validateNarrowing(spec, old));
+  const restored = withOldParts(spec, old);
+  if (!jsonEqual(isGated ? withOldPlaces(restored, old) : restored, old)) {
     // kube-apiserver appends a Go dump of the difference.
     errors.push(forbiddenField('spec', `pod updates may not change fields other than ${changeable}\n`));
   }
@@ -103,6 +112,69 @@ function validateRemovedGates({ schedulingGates = [] }: PodSpec, old: PodSpec): 
     const detail = `only deletion is allowed, but found new scheduling gate '${name}'`;
     return [forbiddenField(`spec.schedulingGates[${i}].name`, detail)];
   });
+}
+
+/** A gated Pod may be narrowed down to fewer nodes, in a PUT or a patch, before it is scheduled. */
+function validateNarrowing(spec: PodSpec, old: PodSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  const selector = spec.nodeSelector ?? {};
+  const lost = Object.entries(old.nodeSelector ?? {}).some(
+    ([key, value]) => !Object.hasOwn(selector, key) || selector[key] !== value,
+  );
+  if (lost) {
+    const detail = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
+    errors.push(invalid('spec.nodeSelector', spec.nodeSelector, detail));
+  }
+  const path = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms';
+  const terms = requiredTerms(spec);
+  const oldTerms = requiredTerms(old);
+  if (oldTerms.length > 0 && oldTerms.length !== terms.length) {
+    const detail = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
+    errors.push(invalid(path, terms.length === 0 ? undefined : terms.map(goTerm), detail));
+    return errors;
+  }
+  oldTerms.forEach((oldTerm, i) => {
+    const term = terms[i] ?? {};
+    if (hasOnlyAdditions(term, oldTerm)) return;
+    const detail = 'only additions are allowed (no mutations or deletions)';
+    errors.push(invalid(`${path}[${i}]`, goTerm(term), detail));
+  });
+  return errors;
+}
+
+function requiredTerms({ affinity }: PodSpec): readonly NodeSelectorTerm[] {
+  return affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+}
+
+/** True when the requirements of the old term come first, as they were; a term without any selects no node. */
+function hasOnlyAdditions(term: NodeSelectorTerm, old: NodeSelectorTerm): boolean {
+  const lists = (['matchExpressions', 'matchFields'] as const).map(
+    (member) => [term[member] ?? [], old[member] ?? []] as const,
+  );
+  if (lists.every(([, before]) => before.length === 0)) return lists.every(([now]) => now.length === 0);
+  return lists.every(([now, before]) => jsonEqual(now.slice(0, before.length), before));
+}
+
+/** As Go prints the internal type. */
+function goTerm({ matchExpressions, matchFields }: NodeSelectorTerm): object {
+  const shown = (list: NodeSelectorTerm['matchFields']) =>
+    list?.map(({ key, operator, values }) => ({ Key: key, Operator: operator, Values: values ?? null })) ??
+    null;
+  return { MatchExpressions: shown(matchExpressions), MatchFields: shown(matchFields) };
+}
+
+/** The new spec with the node selector and the node affinity of a gated Pod reset. */
+function withOldPlaces(spec: PodSpec, { nodeSelector, affinity }: PodSpec): PodSpec {
+  const { nodeAffinity: _, ...others } = spec.affinity ?? {};
+  const oldAffinity = affinity?.nodeAffinity;
+  const wanted = { ...others, ...(oldAffinity && { nodeAffinity: oldAffinity }) };
+  const isUnset = Object.keys(wanted).length === 0 && (affinity === undefined || spec.affinity === undefined);
+  const { nodeSelector: _selector, affinity: _affinity, ...rest } = spec;
+  return {
+    ...rest,
+    ...(nodeSelector && { nodeSelector }),
+    ...(isUnset ? {} : { affinity: wanted }),
+  };
 }
 
 /** The new spec with mutable fields reset: other differences are not allowed. */

@@ -187,6 +187,7 @@ function validateKept(
 function changesOthers(resources: ResourceRequirements = {}, old: ResourceRequirements = {}): boolean {
   const names = (list: Record<string, string> = {}) =>
     Object.keys(list).filter((name) => !resizable.includes(name));
+  if (!jsonEqual(resources.claims ?? [], old.claims ?? [])) return true;
   return (['requests', 'limits'] as const).some((member) => {
     const now = resources[member] ?? {};
     const before = old[member] ?? {};

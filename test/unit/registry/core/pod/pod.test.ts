@@ -235,6 +235,61 @@ describe('a new Pod', () => {
     expect(create(pod, { spec: given }).errors).toEqual(errors);
   });
 
+  describe('while it is gated', () => {
+    const terms = (...requirements: object[]) => ({
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: requirements }],
+        },
+      },
+    });
+    const a = { key: 'a', operator: 'Exists' };
+    const b = { key: 'b', operator: 'Exists' };
+    const gated = { ...spec, schedulingGates: [{ name: 'example.com/g' }] };
+    const narrow = (before: object, after: object, gates: object = gated) =>
+      update(pod, create(pod, { spec: { ...gates, ...before } }).stored, { spec: { ...gates, ...after } });
+
+    it.each([
+      [{}, { nodeSelector: { a: 'b' } }],
+      [{ nodeSelector: { a: 'b' } }, { nodeSelector: { a: 'b', c: 'd' } }],
+      [{}, { affinity: terms(a) }],
+      [{ affinity: terms(a) }, { affinity: terms(a, b) }],
+    ])('it may be narrowed down from %j to %j', (before, after) => {
+      const { errors, object } = narrow(before, after);
+      expect(errors).toEqual([]);
+      expect(object).toMatchObject({ spec: after });
+      expect(narrow(before, after, spec).errors).toEqual([
+        expect.stringMatching(/^spec: Forbidden: pod updates may not change fields other than/),
+      ]);
+    });
+
+    it.each([
+      [
+        { nodeSelector: { a: 'b' } },
+        { nodeSelector: { a: 'c' } },
+        [
+          'spec.nodeSelector: Invalid value: {"a":"c"}: only additions to spec.nodeSelector are allowed (no mutations or deletions)',
+        ],
+      ],
+      [
+        { affinity: terms(a) },
+        { affinity: terms(b) },
+        [
+          'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]: Invalid value: {"MatchExpressions":[{"Key":"b","Operator":"Exists","Values":null}],"MatchFields":null}: only additions are allowed (no mutations or deletions)',
+        ],
+      ],
+      [
+        { affinity: terms(a) },
+        {},
+        [
+          'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Invalid value: null: no additions/deletions to non-empty NodeSelectorTerms list are allowed',
+        ],
+      ],
+    ])('it may not be widened from %j to %j', (before, after, errors) => {
+      expect(narrow(before, after).errors).toEqual(errors);
+    });
+  });
+
   it('waits with a condition while it is gated', () => {
     const { object } = create(pod, { spec: { ...spec, schedulingGates: [{ name: 'example.com/g' }] } });
     expect(object).toMatchObject({
