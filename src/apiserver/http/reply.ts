@@ -1,4 +1,4 @@
-import { gzipSync } from 'node:zlib';
+import { constants, crc32, gzipSync } from 'node:zlib';
 import { isRecord } from '../../objects/json.ts';
 import { writeProtobuf } from '../schema/protobuf/write-protobuf.ts';
 import { writeYaml } from '../schema/yaml/write-yaml.ts';
@@ -253,12 +253,25 @@ export class HttpReply implements Reply {
 /** Watches share their pieces: each is compressed once. */
 const gzipped = new WeakMap<Buffer, Buffer>();
 
-/** A gzip member of its own, so that an idle stream keeps no compressor. */
 function gzipPiece(chunk: Buffer | string): Buffer {
-  if (typeof chunk === 'string') return gzipSync(chunk, { level: 1 });
+  if (typeof chunk === 'string') return gzipMember(chunk);
   let piece = gzipped.get(chunk);
-  if (piece === undefined) gzipped.set(chunk, (piece = gzipSync(chunk, { level: 1 })));
+  if (piece === undefined) gzipped.set(chunk, (piece = gzipMember(chunk)));
   return piece;
+}
+
+const emptyLastBlock = Buffer.from([3, 0]);
+
+/**
+ * A member of its own (RFC 1952), so that an idle stream keeps no compressor. Its data end before its last block: Go's
+ * reader gives the data of a last block only once the next member has begun, and so, for a watch, too late.
+ */
+function gzipMember(chunk: Buffer | string): Buffer {
+  const blocks = gzipSync(chunk, { level: 1, finishFlush: constants.Z_SYNC_FLUSH });
+  const trailer = Buffer.alloc(8);
+  trailer.writeUInt32LE(crc32(chunk), 0);
+  trailer.writeUInt32LE(Buffer.byteLength(chunk), 4);
+  return Buffer.concat([blocks, emptyLastBlock, trailer]);
 }
 
 function isLong(body: Buffer | string | LongBody): body is LongBody {
