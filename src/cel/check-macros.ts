@@ -35,6 +35,8 @@ export function checkMacro(node: Comprehension, locals: Locals, checking: Checki
   node.variables.forEach((name, i) => inner.set(name, bound[i] ?? types.dynType));
   if (node.filter !== undefined) predicate(node, node.filter, '_?_:_', inner, checking);
   switch (node.macro) {
+    case 'bind':
+      return checking.visit(node.body, inner);
     case 'all':
       return predicate(node, node.body, '_&&_', inner, checking);
     case 'exists':
@@ -98,6 +100,7 @@ function itemTypes(
   range: CelType,
   checking: Checking,
 ): readonly CelType[] {
+  if (macro === 'bind') return [range];
   const isUnknown = (isDynamic(range) && !isAny(range)) || range.kind === 'param';
   if (isUnknown) return variables.map(() => types.dynType);
   if (macro === 'optMap' || macro === 'optFlatMap') {

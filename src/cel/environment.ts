@@ -52,8 +52,8 @@ const patchFunctions: Library = [
   ],
 ];
 
-/** The use of an expression: a rule, or a patch, which can construct objects. */
-export type Purpose = 'rule' | 'patch';
+/** The use of an expression: a rule, a patch, which can construct objects, or a selector of devices, which has `cel.bind`. */
+export type Purpose = 'rule' | 'patch' | 'device';
 
 type Environment = Pick<Scope, 'functions' | 'structs'>;
 
@@ -63,7 +63,12 @@ const environments = new Map<Purpose, Environment>();
 export function environment(purpose: Purpose): Environment {
   const known = environments.get(purpose);
   if (known !== undefined) return known;
-  const made = purpose === 'rule' ? { functions: collect([]) } : patching();
+  const made =
+    purpose === 'patch'
+      ? patching()
+      : purpose === 'device'
+        ? environment('rule')
+        : { functions: collect([]) };
   environments.set(purpose, made);
   return made;
 }

@@ -50,6 +50,11 @@ export function evaluateMacro(node: Comprehension, frame: Frame, evaluation: Eva
   if (node.macro === 'optMap' || node.macro === 'optFlatMap') {
     return optionalMacro(node, range, meter.spent - before, frame, evaluation);
   }
+  if (node.macro === 'bind') {
+    // cel-go makes it of a loop over an empty list.
+    meter.charge(list);
+    return evaluation.run(node.body, bind(frame, node.variables[0], range));
+  }
   if (node.macro === 'sortBy') return sortBy(node, range, frame, evaluation);
   return new MacroLoop(node, range, frame, evaluation).run();
 }

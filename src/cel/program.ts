@@ -165,7 +165,7 @@ export class Program {
    * @throws {CompileError}
    */
   constructor(source: string, variables: ReadonlyMap<string, CelType>, purpose: Purpose = 'rule') {
-    this.#expression = parsed(source);
+    this.#expression = parsed(source, purpose === 'device');
     this.#checked = check(this.#expression, { variables, ...environment(purpose) });
     const { issues } = this.#checked;
     const wrong =
@@ -229,9 +229,9 @@ function folded(expression: Expression, checked: Checked): Constants {
   }
 }
 
-function parsed(source: string): Expression {
+function parsed(source: string, binds: boolean): Expression {
   try {
-    return parse(source);
+    return parse(source, binds);
   } catch (error) {
     if (!(error instanceof SyntaxErrors)) throw error;
     throw new CompileError('compilation', describeIssues(source, error.issues));

@@ -188,6 +188,7 @@ class Estimator {
     const range = this.visit(node.range, locals);
     if (node.macro === 'optMap' || node.macro === 'optFlatMap')
       return this.#optionalMacro(node, range, locals);
+    if (node.macro === 'bind') return this.#bind(node, range, locals);
     if (node.macro === 'sortBy') return this.#sortBy(node, range, locals);
     const inner = new Map(locals);
     node.variables.forEach((name, i) => inner.set(name, loopVariable(range, i, node.variables.length === 2)));
@@ -213,6 +214,13 @@ class Estimator {
       case 'transformMapEntry':
         return this.#part(node, { cost, size: count });
     }
+  }
+
+  /** cel-go makes it of a comprehension over an empty list. */
+  #bind(node: Comprehension, range: Estimate, locals: Locals): Estimate {
+    const { path, size, entry } = range;
+    const body = this.visit(node.body, new Map(locals).set(node.variables[0], { path, size, entry }));
+    return this.#part(node, { cost: plus(units.list, range.cost, body.cost), size: body.size });
   }
 
   /** cel-go binds the range to a variable in a comprehension over an empty list, and reads it twice. */
@@ -266,6 +274,7 @@ function loopCosts({ macro }: Comprehension, body: number): { start: number; rou
       return { start: map, round: plus(body, 2 * reference + call), end: reference };
     case 'transformMapEntry':
       return { start: map, round: plus(body, reference + call), end: reference };
+    case 'bind':
     case 'sortBy':
     case 'optMap':
     case 'optFlatMap':

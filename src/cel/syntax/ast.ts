@@ -89,7 +89,9 @@ export type ComprehensionKind =
   | 'transformMapEntry'
   | 'sortBy'
   | 'optMap'
-  | 'optFlatMap';
+  | 'optFlatMap'
+  /** `cel.bind(variable, range, body)`: the range itself, once. */
+  | 'bind';
 
 export interface Comprehension {
   readonly kind: 'comprehension';

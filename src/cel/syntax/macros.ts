@@ -25,6 +25,7 @@ function form(kind: ComprehensionKind, text: string): { kind: ComprehensionKind;
 /**
  * The expansion of a macro, or the call itself (cel-go `parser/macro.go`, `ext/comprehensions.go`).
  *
+ * @param binds whether `cel.bind` is one (`ext/bindings.go`).
  * @throws {SyntaxIssue}
  */
 export function expandMacro(
@@ -32,7 +33,24 @@ export function expandMacro(
   at: number,
   target: Expression | undefined,
   args: readonly Expression[],
+  binds: boolean,
 ): Expression {
+  const [bound, range, body] = args;
+  const isBind = binds && name === 'bind' && target?.kind === 'ident' && target.name === 'cel';
+  if (isBind && bound !== undefined && range !== undefined && body !== undefined && args.length === 3) {
+    if (bound.kind !== 'ident') {
+      throw new SyntaxIssue(bound.at, 'cel.bind() variable names must be simple identifiers');
+    }
+    return {
+      kind: 'comprehension',
+      at,
+      macro: 'bind',
+      range,
+      variables: [bound.name],
+      filter: undefined,
+      body,
+    };
+  }
   if (target === undefined)
     return name === 'has' && args.length === 1 ? has(args) : plain(name, at, target, args);
   const fitting = overItems.get(name)?.find(({ form: shape }) => shape.length === args.length);
@@ -48,9 +66,9 @@ export function expandMacro(
     else if (letter === 'f') filter = arg;
   }
   const [first = '', second] = names;
-  const body = args.at(-1) ?? target;
+  const last = args.at(-1) ?? target;
   const variables: Comprehension['variables'] = second === undefined ? [first] : [first, second];
-  return { kind: 'comprehension', at, macro: fitting.kind, range: target, variables, filter, body };
+  return { kind: 'comprehension', at, macro: fitting.kind, range: target, variables, filter, body: last };
 }
 
 const sortable = new Set<Expression['kind']>(['list', 'select', 'ident', 'comprehension', 'call', 'logical']);

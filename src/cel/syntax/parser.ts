@@ -37,11 +37,11 @@ const startsExpression =
   "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 const startsArgument = startsExpression.replace("'(', ", "'(', ')', ");
 
-/** Parses an expression and expands its macros. @throws {SyntaxErrors} */
-export function parse(source: string): Expression {
+/** Parses an expression and expands its macros. @param binds with `cel.bind`. @throws {SyntaxErrors} */
+export function parse(source: string, binds = false): Expression {
   const issues: Issue[] = [];
   try {
-    const expression = read(source, issues);
+    const expression = read(source, issues, binds);
     if (issues.length === 0) return expression;
   } catch (error) {
     if (!(error instanceof SyntaxIssue)) throw error;
@@ -51,7 +51,7 @@ export function parse(source: string): Expression {
 }
 
 /** @param issues collects errors after which parsing can continue. @throws {SyntaxIssue} */
-function read(source: string, issues: Issue[]): Expression {
+function read(source: string, issues: Issue[], binds: boolean): Expression {
   if (source.length > maxLength) {
     throw new SyntaxIssue(
       0,
@@ -60,20 +60,22 @@ function read(source: string, issues: Issue[]): Expression {
   }
   const found = tokenize(source);
   pushAll(issues, found.issues);
-  return new Parser(new TokenReader(found.tokens, issues), issues).whole();
+  return new Parser(new TokenReader(found.tokens, issues), issues, binds).whole();
 }
 
 class Parser {
   readonly #reader: TokenReader;
   readonly #issues: Issue[];
+  readonly #binds: boolean;
   #depth = 0;
   /** The tokens that error messages list where an expression is expected. */
   #expecting = startsExpression;
 
   /** @param issues collects errors after which parsing can continue. */
-  constructor(reader: TokenReader, issues: Issue[]) {
+  constructor(reader: TokenReader, issues: Issue[], binds: boolean) {
     this.#reader = reader;
     this.#issues = issues;
+    this.#binds = binds;
   }
 
   whole(): Expression {
@@ -262,7 +264,7 @@ class Parser {
   #expanded(name: string, at: number, target: Expression | undefined): Expression {
     const args = this.#args();
     try {
-      return expandMacro(name, at, target, args);
+      return expandMacro(name, at, target, args, this.#binds);
     } catch (error) {
       if (!(error instanceof SyntaxIssue)) throw error;
       this.#issues.push(error);

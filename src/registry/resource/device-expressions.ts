@@ -50,7 +50,7 @@ function compile(expression: string): Outcome {
   if (Buffer.byteLength(expression) > maxExpression) return (path) => tooLong(path, maxExpression);
   let program: Program;
   try {
-    program = new Program(expression, variables);
+    program = new Program(expression, variables, 'device');
   } catch (error) {
     if (!(error instanceof CompileError)) throw error;
     const { fault } = error;

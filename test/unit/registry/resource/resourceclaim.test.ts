@@ -105,6 +105,7 @@ describe('a claim', () => {
   });
 
   test.each<[string, string]>([
+    ['cel.bind(1, 2, true)', 'cel.bind() variable names must be simple identifiers'],
     ['device.driver', 'must evaluate to bool or the unknown type, not string'],
     ['device.nothing', 'compilation failed: ERROR: <input>:1:7: undefined field'],
     [
@@ -126,6 +127,7 @@ describe('a claim', () => {
     'device.attributes["gpu.example.com"].version.isLessThan(semver("1.0.0"))',
     'device.attributes["gpu.example.com"].healthy',
     '"id" in device.attributes["gpu.example.com"]',
+    'cel.bind(gpu, device.attributes["gpu.example.com"], gpu.cores > 4 && gpu.healthy)',
   ])('may select by %s', (expression) => {
     expect(create(kind, claim(exactly({ selectors: [{ cel: { expression } }] }))).errors).toEqual([]);
   });
