@@ -19,7 +19,14 @@ import { type ConnectionChecker, traceConnection } from '../view/trace-connectio
 import { withoutApplied, watched } from '../view/watched.ts';
 import { Feed } from './feed.ts';
 import type { Refusal } from './gate.ts';
-import type { ClusterInfo, Follow, ObjectAnswer, PoolsPlanAnswer, TraceAnswer } from './messages.ts';
+import type {
+  ClusterInfo,
+  Follow,
+  ObjectAnswer,
+  PoolsAnswer,
+  PoolsPlanAnswer,
+  TraceAnswer,
+} from './messages.ts';
 import { NotBuiltError } from './static-files.ts';
 import { readFollow } from './stream.ts';
 import type { Viewers } from './viewers.ts';
@@ -140,7 +147,7 @@ export class Answers {
   }
 
   /** `GET /data/pools`: what `servicenet pools -o json` prints. */
-  async pools(): Promise<unknown> {
+  async pools(): Promise<PoolsAnswer> {
     const { transport, clock } = this.#options;
     const { caches, tables } = await this.#follower();
     const egress = [...caches.egressIPs.cache.values()].flatMap(egressRows);

@@ -160,6 +160,24 @@ export interface TraceRequest {
 /** Members that are undefined are not sent: without `reachable`, objects do not decide it. */
 export type TraceAnswer = TraceReport;
 
+/** `GET /data/pools`: the JSON of `servicenet pools -o json`, of which the page asks for what no row has. */
+export interface PoolsAnswer {
+  /** Of further networks of Pods (whereabouts). Absent: there are none. */
+  readonly ipPools?: readonly {
+    readonly name: string;
+    /** A CIDR. */
+    readonly range: string;
+    readonly total: number;
+    readonly used: number;
+    readonly free: number;
+    readonly addresses: readonly {
+      readonly address: string;
+      readonly pod: string;
+      readonly interface: string;
+    }[];
+  }[];
+}
+
 /** `POST /data/pools/plan`: an edit of AddressPools. Nothing is written. */
 export interface PoolsPlanRequest {
   /** AddressPools as they shall be, as documents of YAML. */

@@ -575,6 +575,15 @@ export function putExample(server: StandIn): void {
   server.trace = exampleTrace;
   server.policy = examplePolicy;
   server.yaml = examplePolicy;
+  server.ipPools = [
+    {
+      ...{ name: '10.20.0.0-24', range: '10.20.0.0/24', total: 254, used: 2, free: 252 },
+      addresses: [
+        { address: '10.20.0.1', pod: 'shop/cart-57f45455-vjckp', interface: 'net1' },
+        { address: '10.20.0.2', pod: 'shop/cart-57f45455-vjckq', interface: 'net1' },
+      ],
+    },
+  ];
   server.plan = {
     problems: [],
     effects: [

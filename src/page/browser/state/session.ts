@@ -1,6 +1,7 @@
 import { isRecord, textAt } from '../../../objects/json.ts';
 import type {
   ObjectAnswer,
+  PoolsAnswer,
   PoolsPlanAnswer,
   PoolsPlanRequest,
   SessionAnswer,
@@ -70,6 +71,11 @@ export async function objectOf(kind: string, namespace: string, name: string): P
   const answer = await answerOf(`/data/object?${query.toString()}`, {});
   // Its lines stay lines.
   return { yaml: textAt(answer, 'yaml'), managedFields: textAt(answer, 'managedFields') };
+}
+
+/** What `servicenet pools` prints. @throws {AnswerError} as {@link post} does. */
+export async function poolsAnswer(): Promise<PoolsAnswer> {
+  return plainDeep(await answerOf('/data/pools', {})) as PoolsAnswer;
 }
 
 async function answerOf(path: string, request: RequestInit): Promise<unknown> {

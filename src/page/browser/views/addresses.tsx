@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import type { PoolsAnswer } from '../../messages.ts';
 import type { AddressRow, AnnouncerRow, PoolRow } from '../../../view/rows/rows.ts';
 import { commandLine, kubectlLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
@@ -7,6 +8,7 @@ import { Empty, Section, Toolbar } from '../parts/view-parts.tsx';
 import { Table } from '../parts/virtual-list.tsx';
 import { Code, counted, digits, PlaceLink, Reason, ServiceLink, Sign, Text } from '../parts/words.tsx';
 import { withQuery } from '../state/place.ts';
+import { poolsAnswer } from '../state/session.ts';
 import { PoolEdit } from './pool-edit.tsx';
 import { PoolSquares } from './pool-squares.tsx';
 
@@ -77,9 +79,56 @@ export function AddressesView() {
           />
         </Section>
       )}
+      <IPPools />
     </div>
   );
 }
+
+/** Pools of further networks of Pods: they are not watched. */
+function IPPools() {
+  const [pools, setPools] = useState<NonNullable<PoolsAnswer['ipPools']>>([]);
+  useEffect(() => {
+    poolsAnswer().then(
+      ({ ipPools = [] }) => setPools(ipPools),
+      // The band above says why.
+      () => setPools([]),
+    );
+  }, []);
+  if (pools.length === 0) return null;
+  return (
+    <Section title="IPPools" aside="of further networks of Pods, when this view was opened">
+      <Table
+        name="IPPools"
+        rows={pools.map((pool) => ({ ...pool, key: pool.name }))}
+        columns={[
+          { title: 'Range', class: 'code', cell: ({ range }) => <Text>{range}</Text> },
+          { title: 'IPPool', class: 'wide', cell: ({ name }) => <Text>{name}</Text> },
+          { title: 'Used', class: 'short', cell: ({ used }) => digits(used) },
+          { title: 'Free', class: 'short', cell: ({ free }) => digits(free) },
+          {
+            title: 'Pods',
+            class: 'wide',
+            cell: ({ addresses }) => (
+              <ul>
+                {addresses.slice(0, mostAddresses).map(({ address, pod, interface: name }) => (
+                  <li key={address}>
+                    <Code>{address}</Code> <Text>{`${pod} ${name}`}</Text>
+                  </li>
+                ))}
+                {addresses.length > mostAddresses && (
+                  <li class="muted">and {digits(addresses.length - mostAddresses)} more</li>
+                )}
+              </ul>
+            ),
+          },
+        ]}
+      />
+    </Section>
+  );
+}
+
+/** So many addresses of an IPPool are named. */
+const mostAddresses = 20;
 
 function Pool({ pool, isEdited }: { readonly pool: PoolRow; readonly isEdited: boolean }) {
   const { place, go } = usePage();
