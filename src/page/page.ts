@@ -40,7 +40,7 @@ export function openPage(
   const reading = new ReadOnlyTransport(transport);
   const viewers = new Viewers({
     ...{ transport: reading, log, clock, random: Math.random },
-    ...{ namespace: cluster.onlyNamespace, tracesWays: true, settings: loadBalancer },
+    ...{ namespace: cluster.onlyNamespace, settings: loadBalancer },
   });
   const answers = new Answers({ transport: reading, viewers, cluster, clock, proxy, checker });
   const gate = new Gate(credentials, clock);

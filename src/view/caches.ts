@@ -26,16 +26,11 @@ export interface CacheOptions {
   readonly random: Random;
   /** Only this one, of kinds that have namespaces; undefined: all. */
   readonly namespace: string | undefined;
-  /** Whether ways are traced too: some kinds decide only about these, and no row shows them. */
-  readonly tracesWays: boolean;
 }
 
-/** Follows what is {@link watched}: one watch a kind. Each costs the process of `up` a mebibyte, where its live view shows them. */
+/** Follows what is {@link watched}: one watch a kind. */
 export class ClusterCaches {
   readonly #factory: InformerFactory;
-  /** Of the kinds that decide only about ways. */
-  readonly #factoryOfWays: InformerFactory;
-  readonly #tracesWays: boolean;
   readonly services;
   readonly slices;
   readonly pods;
@@ -59,15 +54,13 @@ export class ClusterCaches {
   /** All of them. */
   readonly informers: readonly Informer<KubeObject>[];
 
-  constructor({ namespace, tracesWays, ...options }: CacheOptions) {
+  constructor({ namespace, ...options }: CacheOptions) {
     this.isWhole = namespace === undefined;
-    this.#tracesWays = tracesWays;
-    const whole = {
-      ...{ ...options, labelSelectors: announceSelectors },
+    this.#factory = new InformerFactory({
+      ...options,
+      labelSelectors: announceSelectors,
       ...(namespace === undefined ? {} : { namespace }),
-    };
-    this.#factory = new InformerFactory(whole);
-    this.#factoryOfWays = new InformerFactory(whole);
+    });
     const follow = <T extends KubeObject>(
       resource: ResourceType<T>,
       transform: (object: T) => T = withoutApplied,
@@ -86,15 +79,14 @@ export class ClusterCaches {
     this.pools = follow(watched.pools);
     this.leases = follow(watched.leases);
     this.egressIPs = follow(watched.egressIPs);
-    this.firewalls = this.#factoryOfWays.informer(watched.firewalls, { transform: withoutApplied });
-    this.egressQoSes = this.#factoryOfWays.informer(watched.egressQoSes, { transform: withoutApplied });
-    this.attachments = this.#factoryOfWays.informer(watched.attachments, { transform: withoutApplied });
+    this.firewalls = follow(watched.firewalls);
+    this.egressQoSes = follow(watched.egressQoSes);
+    this.attachments = follow(watched.attachments);
     this.routes = follow(watched.routes);
     this.informers = [
       ...[this.services, this.slices, this.pods, this.nodes, this.namespaces, this.policies, this.events],
       ...[this.ingresses, this.ingressClasses, this.serviceCIDRs, this.ipAddresses, this.pools],
-      ...[this.leases, this.egressIPs, this.routes],
-      ...(tracesWays ? [this.firewalls, this.egressQoSes, this.attachments] : []),
+      ...[this.leases, this.egressIPs, this.firewalls, this.egressQoSes, this.attachments, this.routes],
     ];
     this.services.addIndex(byNamespace, indexByNamespace);
     this.slices.addIndex(byService, (slice) => asList(serviceOf(slice)));
@@ -108,13 +100,11 @@ export class ClusterCaches {
 
   start(signal: AbortSignal): void {
     this.#factory.start(signal);
-    if (this.#tracesWays) this.#factoryOfWays.start(signal);
   }
 
   /** Resolves when all watches have ended, after the signal aborted. */
-  async finished(): Promise<void> {
-    await this.#factory.finished();
-    await this.#factoryOfWays.finished();
+  finished(): Promise<void> {
+    return this.#factory.finished();
   }
 
   /** Kinds that may not be listed. */

@@ -24,8 +24,6 @@ export interface FollowerOptions {
   readonly random: Random;
   /** Only this one; undefined: all. */
   readonly namespace: string | undefined;
-  /** Whether ways are traced too ({@link CacheOptions}). */
-  readonly tracesWays: boolean;
   readonly settings: RequestSettings;
 }
 

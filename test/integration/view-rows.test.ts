@@ -21,7 +21,7 @@ function followed(listener: Partial<FollowerListener> = {}): Follower {
   const follower = new Follower(
     {
       ...{ transport: server.client, log: pino({ enabled: false }), clock: systemClock },
-      ...{ random: () => 0, namespace: undefined, tracesWays: true, settings },
+      ...{ random: () => 0, namespace: undefined, settings },
     },
     { changed: () => undefined, stands: () => undefined, ...listener },
   );

@@ -339,7 +339,7 @@ export interface LiveViewOptions extends AnswerSources {
 export async function showLiveView(options: LiveViewOptions, signal: AbortSignal): Promise<void> {
   const { transport, log, namespace, settings } = options;
   const clock = systemClock;
-  const following = { log, clock, random: Math.random, namespace, tracesWays: false, settings };
+  const following = { log, clock, random: Math.random, namespace, settings };
   const follow = async (
     tracked: Transport,
     listener: FollowerListener,
