@@ -166,6 +166,28 @@ test('a token stays to its end while no other can be had', async () => {
   );
 });
 
+test('a volume has the trust bundle of a name, and those of a signer', async () => {
+  const bundles = '/apis/certificates.k8s.io/v1/clustertrustbundles';
+  const add = async (name: string, spec: object, labels = {}): Promise<void> => {
+    const body = { metadata: { name, labels }, spec: { trustBundle: server.ca, ...spec } };
+    expect((await call(server.client, 'POST', bundles, { body })).status).toBe(201);
+  };
+  const signerName = 'example.com/signer';
+  await add('own', {});
+  await add('example.com:signer:a', { signerName }, { use: 'yes' });
+  const bundle = (path: string, wanted: object): object => ({ clusterTrustBundle: { path, ...wanted } });
+  const sources = [
+    bundle('own.pem', { name: 'own' }),
+    bundle('signer.pem', { signerName, labelSelector: { matchLabels: { use: 'yes' } } }),
+    bundle('none.pem', { signerName, optional: true }),
+  ];
+  await createPod('trusting', { volumes: [{ name: 'trust', projected: { sources } }] });
+  await seen(async () => (await statusOf('trusting')).phase, 'Running');
+  expect(memory.files.get('trusting/trust/own.pem')).toBe(server.ca);
+  expect(memory.files.get('trusting/trust/signer.pem')).toBe(server.ca);
+  expect(memory.files.get('trusting/trust/none.pem')).toBe('');
+});
+
 test('files of Secrets and ConfigMaps follow within a minute', async () => {
   await create('secrets', { metadata: { name: 'keys' }, stringData: { key: 'old' } });
   await create('configmaps', { metadata: { name: 'settings' }, data: { color: 'red' } });

@@ -9,6 +9,7 @@ import type {
   Secret,
   Service,
 } from '../../objects/types/core.generated.ts';
+import type { ClusterTrustBundle } from '../../objects/types/certificates.generated.ts';
 import type { VolumeClaim } from '../../objects/pods.ts';
 import { compareText } from '../../objects/go-text.ts';
 import { parseQuantity } from '../../objects/quantity.ts';
@@ -85,6 +86,10 @@ export function containerNamed({ spec }: Pod, name: string | undefined): Contain
 export interface ReferencedObjects {
   configMap(name: string): ConfigMap | undefined;
   secret(name: string): Secret | undefined;
+  /** The trust bundle of a name. */
+  trustBundle?(name: string): ClusterTrustBundle | undefined;
+  /** All trust bundles of a signer. */
+  trustBundlesOf?(signerName: string): readonly ClusterTrustBundle[];
   /** The volume that a claim is bound to. */
   volumeOf?(claim: VolumeClaim): PersistentVolumeSpec | undefined;
 }

@@ -1,6 +1,9 @@
 /** The contents of a Pod's volumes (pkg/volume: configmap, secret, downwardapi, projected, empty_dir). */
+import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
 import { claimOf } from '../../objects/pods.ts';
+import type { ClusterTrustBundle } from '../../objects/types/certificates.generated.ts';
 import type {
+  ClusterTrustBundleProjection,
   DownwardAPIVolumeFile,
   KeyToPath,
   Node,
@@ -124,7 +127,7 @@ function planVolume(input: VolumesInput, volume: Volume): WantedVolume {
 }
 
 function projection(input: VolumesInput, source: VolumeProjection, mode: number): readonly VolumeFile[] {
-  const { configMap, secret, downwardAPI, serviceAccountToken: token } = source;
+  const { configMap, secret, downwardAPI, serviceAccountToken: token, clusterTrustBundle: bundle } = source;
   if (configMap !== undefined) {
     return filesOfMap(input, configMap.name ?? '', configMap.items, configMap.optional === true, mode);
   }
@@ -134,12 +137,79 @@ function projection(input: VolumesInput, source: VolumeProjection, mode: number)
   if (downwardAPI !== undefined) {
     return (downwardAPI.items ?? []).map((item) => downwardFile(input, item, mode));
   }
+  if (bundle !== undefined) {
+    return [{ path: bundle.path, content: Buffer.from(trustAnchors(input.objects, bundle)), mode }];
+  }
   if (token === undefined) {
     throw new MountError(`sources of kind ${Object.keys(source).join()} are not simulated`);
   }
   const content = input.tokens.get(tokenKey(token));
   if (content === undefined) throw new MountError('failed to fetch token');
   return [{ path: token.path, content: Buffer.from(content), mode }];
+}
+
+/**
+ * The authorities of a bundle by its name, or of the bundles of a signer that a selector names, each once
+ * (`pkg/kubelet/clustertrustbundle`). No selector selects nothing, an empty one all.
+ */
+function trustAnchors(
+  objects: ReferencedObjects,
+  { name, signerName = '', labelSelector, optional = false }: ClusterTrustBundleProjection,
+): string {
+  if (name !== undefined) {
+    const bundle = objects.trustBundle?.(name);
+    if (bundle === undefined && !optional) {
+      const why = `clustertrustbundles.certificates.k8s.io ${JSON.stringify(name)} not found`;
+      throw new MountError(`while getting ClusterTrustBundle: ${why}`);
+    }
+    return combined(bundle === undefined ? [] : [bundle]);
+  }
+  const selector = compileLabelSelector(labelSelector);
+  const selected = (objects.trustBundlesOf?.(signerName) ?? []).filter(({ metadata }) =>
+    matchesLabels(selector, metadata.labels),
+  );
+  if (selected.length === 0 && !optional) {
+    throw new MountError('combination of signerName and labelSelector matched zero ClusterTrustBundles');
+  }
+  return combined(selected);
+}
+
+const begin = '-----BEGIN CERTIFICATE-----';
+const end = '-----END CERTIFICATE-----';
+const lineLength = 64;
+
+function combined(bundles: readonly ClusterTrustBundle[]): string {
+  const bodies = bundles.flatMap(({ spec }) =>
+    spec.trustBundle
+      .split(begin)
+      .slice(1)
+      .map((block) => (block.split(end, 1)[0] ?? '').replaceAll(/\s/g, '')),
+  );
+  return [...new Set(bodies)]
+    .toSorted()
+    .map((body) => {
+      const lines = Array.from({ length: Math.ceil(body.length / lineLength) }, (_, i) =>
+        body.slice(i * lineLength, (i + 1) * lineLength),
+      );
+      return [begin, ...lines, end, ''].join('\n');
+    })
+    .join('');
+}
+
+/** The trust bundles that the volumes of a Pod need: by name, and by signer. */
+export function trustBundlesOf({ spec }: Pod): {
+  readonly names: ReadonlySet<string>;
+  readonly signers: ReadonlySet<string>;
+} {
+  const wanted = (spec.volumes ?? []).flatMap(({ projected }) =>
+    (projected?.sources ?? []).flatMap(({ clusterTrustBundle }) => clusterTrustBundle ?? []),
+  );
+  return {
+    names: new Set(wanted.flatMap(({ name }) => name ?? [])),
+    signers: new Set(
+      wanted.flatMap(({ name, signerName }) => (name === undefined ? (signerName ?? []) : [])),
+    ),
+  };
 }
 
 /** Which token a projection is for. */

@@ -4,11 +4,14 @@ import {
   secrets,
   persistentVolumeClaims,
   persistentVolumes,
+  clusterTrustBundles,
   configMaps,
   serviceAccounts,
 } from '../../client/resources.ts';
 import { asksForNetworks } from '../../network/attachments/attachments.ts';
 import { isAttached } from '../../network/attachments/network-status.ts';
+import { pushAll } from '../../objects/lists.ts';
+import type { ClusterTrustBundle } from '../../objects/types/certificates.generated.ts';
 import type {
   Pod,
   ConfigMap,
@@ -28,7 +31,15 @@ import type { KubeObject, ObjectKey } from '../../objects/meta.ts';
 import { parseTime } from '../../objects/time.ts';
 import { type WantedVolume, type ContainerRuntime, SandboxError } from './container-runtime.ts';
 import { planEnvironment, type ReferencedObjects } from './plan-environment.ts';
-import { MountError, planVolumes, referencesOf, setUpError, tokenKey, tokensOf } from './plan-volumes.ts';
+import {
+  MountError,
+  planVolumes,
+  referencesOf,
+  setUpError,
+  tokenKey,
+  tokensOf,
+  trustBundlesOf,
+} from './plan-volumes.ts';
 import { errorMessage } from '../../objects/status.ts';
 import { hostAddresses } from './plan.ts';
 import { evictionMessage, limitsStorage } from './plan-eviction.ts';
@@ -87,6 +98,7 @@ const maxUseMs = 24 * 3_600_000;
 export class PodFiles {
   readonly #configMaps: ResourceClient<ConfigMap>;
   readonly #secrets: ResourceClient<Secret>;
+  readonly #trustBundles: ResourceClient<ClusterTrustBundle>;
   readonly #claims: ResourceClient<PersistentVolumeClaim>;
   readonly #volumes: ResourceClient<PersistentVolume>;
   readonly #accounts: ResourceClient<KubeObject>;
@@ -98,6 +110,7 @@ export class PodFiles {
   constructor({ clients, clock }: ControllerContext, services: () => Iterable<Service>) {
     this.#configMaps = clients.for(configMaps);
     this.#secrets = clients.for(secrets);
+    this.#trustBundles = clients.for(clusterTrustBundles);
     this.#claims = clients.for(persistentVolumeClaims);
     this.#volumes = clients.for(persistentVolumes);
     this.#accounts = clients.for(serviceAccounts);
@@ -152,11 +165,30 @@ export class PodFiles {
     for (const volume of named.map(volumeOf)) {
       if (volume !== undefined) await keepUntilRemoved(this.#volumes, volume, signal);
     }
+    const bundles = trustBundlesOf(pod);
+    const namedBundles = await readAll(this.#trustBundles, '', bundles.names, signal);
+    const bySigner = await this.#bundlesBySigner(bundles.signers, signal);
     return {
+      trustBundle: (name) => namedBundles.get(name),
+      trustBundlesOf: (signerName) => bySigner.get(signerName) ?? [],
       configMap: (name) => maps.get(name),
       secret: (name) => ofSecrets.get(name),
       volumeOf: (claim) => volumeOf(claim)?.spec,
     };
+  }
+
+  async #bundlesBySigner(
+    signers: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, readonly ClusterTrustBundle[]>> {
+    const found = new Map<string, ClusterTrustBundle[]>();
+    for (const signer of signers) {
+      const all: ClusterTrustBundle[] = [];
+      found.set(signer, all);
+      const fieldSelector = `spec.signerName=${signer}`;
+      for await (const { items } of this.#trustBundles.pages({ fieldSelector, signal })) pushAll(all, items);
+    }
+    return found;
   }
 
   /** Tokens are renewed before they expire; if that fails, the present one is used until then. */

@@ -43,3 +43,54 @@ describe('the volume of a claim', () => {
     expect(plan(using(mounted), { local: { path: '/l' } })).toMatchObject([{ hostPathType: 'Directory' }]);
   });
 });
+
+describe('a projected trust bundle', () => {
+  const pem = (...bodies: string[]) =>
+    bodies.map((body) => `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`).join('');
+  const bundle = (name: string, trustBundle: string, labels: Record<string, string> = {}) => ({
+    metadata: { name, labels },
+    spec: { signerName: 'e.com/s', trustBundle },
+  });
+  const bundles = [
+    bundle('a', pem('QQ==', 'Qg=='), { l: 'a' }),
+    bundle('b', `text\n${pem('Qg==', 'Qw==')}`, { l: 'b' }),
+  ];
+  const files = (clusterTrustBundle: object): unknown => {
+    const sources = [{ clusterTrustBundle: { path: 'ca.pem', ...clusterTrustBundle } }];
+    const objects = {
+      configMap: () => undefined,
+      secret: () => undefined,
+      trustBundle: (name: string) => bundles.find(({ metadata }) => metadata.name === name),
+      trustBundlesOf: (signer: string) => bundles.filter(({ spec }) => spec.signerName === signer),
+    };
+    const each = pod('p', { spec: { volumes: [{ name: 'v', projected: { sources } }], containers: [] } });
+    try {
+      const [volume] = planVolumes({ pod: each, node: node('n'), objects, tokens: new Map() });
+      return volume?.files.map(({ path, content, mode }) => [path, content.toString(), mode]);
+    } catch (error) {
+      if (error instanceof MountError) return error.message;
+      throw error;
+    }
+  };
+  const fault = (why: string) => `MountVolume.SetUp failed for volume "v" : ${why}`;
+  const none = fault('combination of signerName and labelSelector matched zero ClusterTrustBundles');
+
+  it.each([
+    [{ name: 'b' }, [['ca.pem', pem('Qg==', 'Qw=='), 0o644]]],
+    [{ name: 'c', optional: true }, [['ca.pem', '', 0o644]]],
+    [
+      { name: 'c' },
+      fault('while getting ClusterTrustBundle: clustertrustbundles.certificates.k8s.io "c" not found'),
+    ],
+    [{ signerName: 'e.com/s', labelSelector: {} }, [['ca.pem', pem('QQ==', 'Qg==', 'Qw=='), 0o644]]],
+    [
+      { signerName: 'e.com/s', labelSelector: { matchLabels: { l: 'a' } } },
+      [['ca.pem', pem('QQ==', 'Qg=='), 0o644]],
+    ],
+    [{ signerName: 'e.com/s' }, none],
+    [{ signerName: 'e.com/s', optional: true }, [['ca.pem', '', 0o644]]],
+    [{ signerName: 'e.com/t', labelSelector: {} }, none],
+  ])('%j is %j', (wanted, expected) => {
+    expect(files(wanted)).toEqual(expected);
+  });
+});
