@@ -270,6 +270,7 @@ export const eventReasons = [
   'TopologyAwareHintsEnabled',
   'UnassignedRequest',
   'UndefinedRequest',
+  'UnexpectedJob',
   'Unhealthy',
   'UnmanagedPods',
   'UnparseableSchedule',

@@ -1,7 +1,7 @@
 /**
  * One e2e test of Kubernetes, and what is here of it.
  *
- * `name` is upstream's, without the label of its SIG and other labels in brackets. `conformance` is that of Kubernetes 1.36.
+ * `name` is upstream's, without the label of its SIG and other labels in brackets. `conformance` is that of Kubernetes 1.37.
  */
 export interface Scenario {
   readonly name: string;

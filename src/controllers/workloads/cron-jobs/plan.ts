@@ -78,6 +78,12 @@ export function withCreatedJob(status: CronJobStatus, job: Job): CronJobStatus {
 function currentStatus(cronJob: CronJob, jobs: readonly Job[], events: PlannedEvent[]): CronJobStatus {
   const byUid = new Map(jobs.map((job) => [job.metadata.uid, job]));
   const active: ObjectReference[] = [];
+  const listed = new Set((cronJob.status.active ?? []).map(({ uid }) => uid));
+  for (const job of jobs) {
+    if (listed.has(job.metadata.uid) || isFinished(job)) continue;
+    const message = `Saw a job that the controller did not create or forgot: ${job.metadata.name ?? ''}`;
+    events.push(warning('UnexpectedJob', message));
+  }
   for (const reference of cronJob.status.active ?? []) {
     const job = byUid.get(reference.uid);
     if (job === undefined) {

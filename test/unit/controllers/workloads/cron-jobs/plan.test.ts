@@ -89,6 +89,7 @@ describe('planCronJob', () => {
     const plan = planCronJob(cronJob(), [job(5)], at('14:05:01'));
     expect(plan.create).toBeUndefined();
     expect(plan.status).toEqual({ lastScheduleTime: '2026-07-09T14:05:00Z', active: [reference(job(5))] });
+    expect(reasons(plan)).toEqual(['UnexpectedJob']);
     expect(planCronJob(cronJob({}, plan.status), [job(5)], at('14:06:00')).status).toEqual(plan.status);
   });
 
