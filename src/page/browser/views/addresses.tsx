@@ -46,7 +46,8 @@ export function AddressesView() {
         </Section>
       )}
       {pools.length === 0 && isCurrent && (
-        <Empty sentence="There are no AddressPools. docs/pools.md says how to make one.">
+        <Empty sentence="There are no AddressPools. docs/pools.md says all about them; one with free addresses of your network is enough:">
+          <pre class="notice code">{examplePool}</pre>
           <Command line={kubectlLine(rows.cluster, 'apply', '-f', 'pool.yaml')} />
         </Empty>
       )}
@@ -83,6 +84,13 @@ export function AddressesView() {
     </div>
   );
 }
+
+const examplePool = `apiVersion: servicenet.dev/v1alpha1
+kind: AddressPool
+metadata:
+  name: default
+spec:
+  addresses: [192.0.2.0/24]`;
 
 /** Pools of further networks of Pods: they are not watched. */
 function IPPools() {

@@ -17,6 +17,9 @@ type Asked =
 
 const protocols = ['TCP', 'UDP', 'SCTP'] as const;
 
+/** The server sends one packet a second. */
+const restMs = 1000;
+
 /** The way of one packet, asked by a form. */
 export function WayView() {
   const { rows, place, go } = usePage();
@@ -26,6 +29,7 @@ export function WayView() {
   const latest = useRef(0);
   const isClicked = useRef(false);
   const [isSending, setSending] = useState(false);
+  const [isResting, setResting] = useState(false);
   useEffect(() => setTyped({ from, to }), [from, to]);
 
   const trace = async (request: TraceRequest): Promise<void> => {
@@ -42,6 +46,10 @@ export function WayView() {
         message: cause instanceof Error ? cause.message : String(cause),
       }),
     );
+    if (isCheck) {
+      setResting(true);
+      setTimeout(() => setResting(false), restMs);
+    }
     if (number !== latest.current) return;
     setAsked(next);
     setSending(false);
@@ -116,7 +124,9 @@ export function WayView() {
           </button>
           <button
             type="button"
-            disabled={isSending || whyNoCheck !== undefined || typed.from === '' || typed.to === ''}
+            disabled={
+              isSending || isResting || whyNoCheck !== undefined || typed.from === '' || typed.to === ''
+            }
             aria-describedby={whyNoCheck === undefined ? undefined : 'why-no-check'}
             onClick={() => submit(true)}
           >
