@@ -204,7 +204,7 @@ describe('KubernetesObjectApi', () => {
 
 describe('other APIs', () => {
   test('discovery, version and reviews', async () => {
-    expect((await config.makeApiClient(VersionApi).getCode()).gitVersion).toMatch(/^v1\.36\./);
+    expect((await config.makeApiClient(VersionApi).getCode()).gitVersion).toMatch(/^v1\.37\./);
     const groups = await config.makeApiClient(ApisApi).getAPIVersions();
     expect(groups.groups.map(({ name }) => name)).toContain('discovery.k8s.io');
     const review = await config.makeApiClient(AuthorizationV1Api).createSelfSubjectAccessReview({

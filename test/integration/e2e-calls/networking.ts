@@ -210,6 +210,6 @@ export function networking(shared: () => E2eCluster): void {
       expect([path, response.status, response.bytes.length > 0]).toEqual([path, 200, true]);
     }
     const version = await cluster.server.client.request('GET', '/version');
-    expect(recordAt(version.json())['gitVersion']).toMatch(/^v1\.36\./);
+    expect(recordAt(version.json())['gitVersion']).toMatch(/^v1\.37\./);
   });
 }
