@@ -159,7 +159,7 @@ function trustAnchors(
   if (name !== undefined) {
     const bundle = objects.trustBundle?.(name);
     if (bundle === undefined && !optional) {
-      const why = `clustertrustbundles.certificates.k8s.io ${JSON.stringify(name)} not found`;
+      const why = `clustertrustbundle.certificates.k8s.io ${JSON.stringify(name)} not found`;
       throw new MountError(`while getting ClusterTrustBundle: ${why}`);
     }
     return combined(bundle === undefined ? [] : [bundle]);

@@ -80,7 +80,7 @@ describe('a projected trust bundle', () => {
     [{ name: 'c', optional: true }, [['ca.pem', '', 0o644]]],
     [
       { name: 'c' },
-      fault('while getting ClusterTrustBundle: clustertrustbundles.certificates.k8s.io "c" not found'),
+      fault('while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "c" not found'),
     ],
     [{ signerName: 'e.com/s', labelSelector: {} }, [['ca.pem', pem('QQ==', 'Qg==', 'Qw=='), 0o644]]],
     [
