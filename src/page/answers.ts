@@ -1,11 +1,12 @@
 import type { Clock } from '../client/clock.ts';
 import { errorWord, isForbidden, isNotFound } from '../client/errors.ts';
 import { listIfServed } from '../client/resource-client.ts';
-import { ipPools, type ResourceType } from '../client/resources.ts';
+import { bgpPeers, ipPools, type ResourceType } from '../client/resources.ts';
 import { ConnectionError, type Transport } from '../client/transport.ts';
 import { isRecord, listAt } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { errorMessage, StatusError } from '../objects/status.ts';
+import type { BGPPeer } from '../objects/types/servicenet.ts';
 import { DestinationError } from '../network/path/destination.ts';
 import { announcingNodes } from '../network/path/entry.ts';
 import type { TraceDestination } from '../network/path/trace.ts';
@@ -146,18 +147,14 @@ export class Answers {
     );
   }
 
-  /** `GET /data/pools`: what `servicenet pools -o json` prints. */
+  /** `GET /data/pools`: what `servicenet pools -o json` prints, and BGPPeers. */
   async pools(): Promise<PoolsAnswer> {
     const { transport, clock } = this.#options;
     const { caches, tables } = await this.#follower();
     const egress = [...caches.egressIPs.cache.values()].flatMap(egressRows);
-    const list = await listIfServed(transport, ipPools).catch((error: unknown) => {
-      // What may not be read is not shown.
-      if (isForbidden(error)) return undefined;
-      throw error;
-    });
-    const ofPods = reportIPPools(list ?? []);
-    return reportedPools(tables.pooledCluster(), egress, ofPods, clock.now());
+    const [ofPods, peers] = await Promise.all([shown(transport, ipPools), shown(transport, bgpPeers)]);
+    const pools = reportedPools(tables.pooledCluster(), egress, reportIPPools(ofPods), clock.now());
+    return peers.length === 0 ? pools : { ...pools, bgpPeers: peers.map(peerOf) };
   }
 
   /** `POST /data/pools/plan`: what `servicenet pools plan -o json` prints. */
@@ -239,6 +236,25 @@ function insideAlone(
       throw new AnswerError(409, 'CannotCheck', errorMessage(error));
     }
   };
+}
+
+/** The objects of a kind that is not watched; none, where they are not served or may not be read. */
+async function shown<T extends KubeObject>(
+  transport: Transport,
+  type: ResourceType<T>,
+): Promise<readonly T[]> {
+  try {
+    return (await listIfServed(transport, type)) ?? [];
+  } catch (error) {
+    if (isForbidden(error)) return [];
+    throw error;
+  }
+}
+
+function peerOf({ metadata, spec, status }: BGPPeer): NonNullable<PoolsAnswer['bgpPeers']>[number] {
+  const { peerAddress, myASN, peerASN } = spec;
+  const sessions = (status?.sessions ?? []).map(({ node, reason, message }) => ({ node, reason, message }));
+  return { name: metadata.name ?? '', peerAddress, myASN, peerASN, sessions };
 }
 
 /** What a user has written wrongly. */

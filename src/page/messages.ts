@@ -160,8 +160,25 @@ export interface TraceRequest {
 /** Members that are undefined are not sent: without `reachable`, objects do not decide it. */
 export type TraceAnswer = TraceReport;
 
-/** `GET /data/pools`: the JSON of `servicenet pools -o json`, of which the page asks for what no row has. */
+/**
+ * `GET /data/pools`: the JSON of `servicenet pools -o json`, of which the page asks for what no row has, and what the
+ * status of BGPPeers says.
+ */
 export interface PoolsAnswer {
+  /** Absent: there are none. */
+  readonly bgpPeers?: readonly {
+    readonly name: string;
+    readonly peerAddress: string;
+    readonly myASN: number;
+    readonly peerASN: number;
+    /** One for each node that has told. */
+    readonly sessions: readonly {
+      readonly node: string;
+      /** `Established`, or why it is not. */
+      readonly reason: string;
+      readonly message: string;
+    }[];
+  }[];
   /** Of further networks of Pods (whereabouts). Absent: there are none. */
   readonly ipPools?: readonly {
     readonly name: string;

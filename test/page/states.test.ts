@@ -79,7 +79,10 @@ describe.skipIf(chromiumPath === undefined)('every view', () => {
           server.yaml = name === 'addresses-edit' ? examplePool : server.policy;
           await page.goto(`${server.address}${place}`);
           await page.locator(content).first().waitFor();
-          if (name === 'addresses') await page.getByText('net1').first().waitFor();
+          if (name === 'addresses') {
+            await page.getByText('net1').first().waitFor();
+            await page.getByText('ConnectionRefused').first().waitFor();
+          }
           if (name === 'addresses-edit') {
             await page.getByRole('button', { name: 'Plan', exact: true }).click();
             await page.locator('.moves').waitFor();

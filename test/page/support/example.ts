@@ -575,15 +575,26 @@ export function putExample(server: StandIn): void {
   server.trace = exampleTrace;
   server.policy = examplePolicy;
   server.yaml = examplePolicy;
-  server.ipPools = [
-    {
-      ...{ name: '10.20.0.0-24', range: '10.20.0.0/24', total: 254, used: 2, free: 252 },
-      addresses: [
-        { address: '10.20.0.1', pod: 'shop/cart-57f45455-vjckp', interface: 'net1' },
-        { address: '10.20.0.2', pod: 'shop/cart-57f45455-vjckq', interface: 'net1' },
-      ],
-    },
-  ];
+  server.pools = {
+    ipPools: [
+      {
+        ...{ name: '10.20.0.0-24', range: '10.20.0.0/24', total: 254, used: 2, free: 252 },
+        addresses: [
+          { address: '10.20.0.1', pod: 'shop/cart-57f45455-vjckp', interface: 'net1' },
+          { address: '10.20.0.2', pod: 'shop/cart-57f45455-vjckq', interface: 'net1' },
+        ],
+      },
+    ],
+    bgpPeers: [
+      {
+        ...{ name: 'router', peerAddress: '192.168.1.1', myASN: 64512, peerASN: 64513 },
+        sessions: [
+          { node: 'node-1', reason: 'Established', message: 'for 12 m' },
+          { node: 'node-2', reason: 'ConnectionRefused', message: 'connect ECONNREFUSED 192.168.1.1:179' },
+        ],
+      },
+    ],
+  };
   server.plan = {
     problems: [],
     effects: [

@@ -39,7 +39,7 @@ export class StandIn {
   cluster: ClusterInfo = { server: 'https://127.0.0.1:6443', kind: 'up', version: '0.2.0', clusterFlags: [] };
   trace: TraceAnswer | undefined;
   plan: PoolsPlanAnswer = { effects: [], problems: [] };
-  ipPools: NonNullable<PoolsAnswer['ipPools']> = [];
+  pools: PoolsAnswer = {};
   yaml = '';
   policy = '';
   /** Sends nothing before it is true: a page that is loading. */
@@ -136,7 +136,7 @@ export class StandIn {
           ? [400, { reason: 'BadRequest', message: 'there is no Service shop/nothing' }]
           : [200, this.trace];
       case '/data/pools':
-        return [200, { ipPools: this.ipPools }];
+        return [200, this.pools];
       case '/data/pools/plan':
         return [200, this.plan];
       case '/data/object':

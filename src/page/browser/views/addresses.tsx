@@ -6,7 +6,17 @@ import { Command } from '../parts/commands.tsx';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Section, Toolbar } from '../parts/view-parts.tsx';
 import { Table } from '../parts/virtual-list.tsx';
-import { Code, counted, digits, PlaceLink, Reason, ServiceLink, Sign, Text } from '../parts/words.tsx';
+import {
+  Code,
+  counted,
+  digits,
+  PlaceLink,
+  Reason,
+  ServiceLink,
+  Sign,
+  Text,
+  TroubleText,
+} from '../parts/words.tsx';
 import { withQuery } from '../state/place.ts';
 import { poolsAnswer } from '../state/session.ts';
 import { PoolEdit } from './pool-edit.tsx';
@@ -80,7 +90,7 @@ export function AddressesView() {
           />
         </Section>
       )}
-      <IPPools />
+      <Unwatched />
     </div>
   );
 }
@@ -92,17 +102,67 @@ metadata:
 spec:
   addresses: [192.0.2.0/24]`;
 
-/** Pools of further networks of Pods: they are not watched. */
-function IPPools() {
-  const [pools, setPools] = useState<NonNullable<PoolsAnswer['ipPools']>>([]);
+/** What is asked for when the view is opened, and not watched. */
+function Unwatched() {
+  const [{ bgpPeers = [], ipPools = [] }, setAnswer] = useState<PoolsAnswer>({});
   useEffect(() => {
-    poolsAnswer().then(
-      ({ ipPools = [] }) => setPools(ipPools),
-      // The band above says why.
-      () => setPools([]),
-    );
+    // The band above says why there is none.
+    poolsAnswer().then(setAnswer, () => setAnswer({}));
   }, []);
-  if (pools.length === 0) return null;
+  return (
+    <>
+      {bgpPeers.length > 0 && <BgpPeers peers={bgpPeers} />}
+      {ipPools.length > 0 && <IPPools pools={ipPools} />}
+    </>
+  );
+}
+
+/** Of a session that is. */
+const established = 'Established';
+
+function BgpPeers({ peers }: { readonly peers: NonNullable<PoolsAnswer['bgpPeers']> }) {
+  return (
+    <Section title="BGP peers" aside="when this view was opened">
+      <Table
+        name="BGP peers"
+        rows={peers.map((peer) => ({ ...peer, key: peer.name }))}
+        columns={[
+          { title: 'BGPPeer', cell: ({ name }) => <Text>{name}</Text> },
+          { title: 'Address', class: 'code', cell: ({ peerAddress }) => <Text>{peerAddress}</Text> },
+          {
+            title: 'AS',
+            class: 'code',
+            cell: ({ myASN, peerASN }) => <Text>{`${myASN} → ${peerASN}`}</Text>,
+          },
+          {
+            title: 'Sessions',
+            class: 'wide',
+            cell: ({ sessions }) =>
+              sessions.length === 0 ? (
+                <span class="muted">no node has told of one</span>
+              ) : (
+                <ul>
+                  {sessions.map(({ node, reason, message }) => (
+                    <li key={node}>
+                      <Text>{node}</Text>{' '}
+                      {reason === established ? (
+                        <span class="muted">{reason}</span>
+                      ) : (
+                        <TroubleText trouble={{ reason, message }} />
+                      )}
+                    </li>
+                  ))}
+                </ul>
+              ),
+          },
+        ]}
+      />
+    </Section>
+  );
+}
+
+/** Pools of further networks of Pods. */
+function IPPools({ pools }: { readonly pools: NonNullable<PoolsAnswer['ipPools']> }) {
   return (
     <Section title="IPPools" aside="of further networks of Pods, when this view was opened">
       <Table
