@@ -213,7 +213,7 @@ describe('a definition that is deleted', () => {
       const present = textAt(body, 'metadata', member);
       expect([refused.status, refused.body['message'], at(refused.body, 'details', 'kind')]).toEqual([
         409,
-        `Operation cannot be fulfilled on customresourcedefinitions.apiextensions.k8s.io "boats.example.com": Precondition failed: ${name} in precondition: 1, ${name} in object meta: ${present}`,
+        `Operation cannot be fulfilled on customresourcedefinitions.apiextensions.k8s.io "boats.example.com": precondition failed: ${name} in precondition: 1, ${name} in object meta: ${present}`,
         'customresourcedefinitions',
       ]);
     }

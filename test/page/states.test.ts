@@ -58,6 +58,8 @@ describe.skipIf(chromiumPath === undefined)('every view', () => {
   /** In both colour schemes: keeps a picture, and looks for faults; what a colour does not change is looked at once. */
   const looks = async (page: Page, name: string): Promise<void> => {
     const { width } = page.viewportSize() ?? { width: 0 };
+    // What is scrolled under the header has no size to hit.
+    await page.evaluate('scrollTo(0, 0)');
     for (const colorScheme of schemes) {
       await page.emulateMedia({ colorScheme });
       await page.screenshot({ path: join(screenshots, `${name}-${colorScheme}-${width}.png`) });
