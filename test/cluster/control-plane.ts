@@ -141,5 +141,5 @@ export async function startControlPlane(
 /** kubectl as the administrator, on the machine `cp`. */
 export function kubectl(kubeconfig: string, words: readonly string[], input = ''): string {
   const [nsenter, ...rest] = onMachine('cp');
-  return run(nsenter, [...rest, 'kubectl', `--kubeconfig=${kubeconfig}`, ...words], input);
+  return run(nsenter, [...rest, program('kubectl'), `--kubeconfig=${kubeconfig}`, ...words], input);
 }

@@ -43,6 +43,7 @@ const programs = {
   'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
   kubelet: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubelet' },
   'kube-proxy': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-proxy' },
+  kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
   agnhost: { module: 'kubernetes', package: 'k8s.io/kubernetes/test/images/agnhost' },
   'e2e.test': { module: 'kubernetes', package: 'k8s.io/kubernetes/test/e2e', isTest: true },
   etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },

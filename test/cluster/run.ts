@@ -45,7 +45,7 @@ const usage = `npm run test:cluster [-- OPTION...]
 
 const needed = {
   ...{ go: 'golang', unshare: 'util-linux', nsenter: 'util-linux', ip: 'iproute2', nft: 'nftables' },
-  ...{ mmdebstrap: 'mmdebstrap', runc: 'runc', kubectl: 'kubernetes-client' },
+  ...{ mmdebstrap: 'mmdebstrap', runc: 'runc' },
 };
 
 /** Takes the cgroups of the nodes away, once their processes have ended. @throws {Error} where some have not after 10 s. */
@@ -111,7 +111,7 @@ async function main(): Promise<void> {
   const all: readonly ProgramName[] = [
     ...(['etcd', 'containerd', 'containerd-shim-runc-v2', 'ctr', 'bridge', 'host-local'] as const),
     ...(['loopback', 'portmap', 'pause', 'kube-apiserver', 'kube-controller-manager'] as const),
-    ...(['kube-scheduler', 'kubelet', 'agnhost', 'e2e.test'] as const),
+    ...(['kube-scheduler', 'kubelet', 'kubectl', 'agnhost', 'e2e.test'] as const),
     ...(hasPeers || values.checks ? (['kube-proxy'] as const) : []),
     ...(hasCoreDns ? (['coredns'] as const) : []),
     ...(values.chart ? (['helm'] as const) : []),

@@ -45,7 +45,7 @@ export async function runSuite(run: SuiteRun): Promise<TestResult[]> {
   const [first, ...rest] = [
     ...run.before,
     program('e2e.test'),
-    ...[`--kubeconfig=${run.kubeconfig}`, '--provider=skeleton', '--kubectl-path=kubectl'],
+    ...[`--kubeconfig=${run.kubeconfig}`, '--provider=skeleton', `--kubectl-path=${program('kubectl')}`],
     ...['--allowed-not-ready-nodes=-1', '--minStartupPods=0', '--ginkgo.no-color', '--ginkgo.v'],
     ...run.focus.map((text) => `--ginkgo.focus=${text}`),
     ...run.skip.map((text) => `--ginkgo.skip=${text}`),

@@ -41,7 +41,7 @@ const partsAtOnce = 6;
 const testsOfPart = 8;
 const minutes = 120;
 
-const programs = ['e2e.test', 'agnhost'] as const;
+const programs = ['e2e.test', 'kubectl', 'agnhost'] as const;
 const notBuilt = programs.filter((name) => !isBuilt(name));
 
 if (values.help) {
