@@ -1,6 +1,4 @@
-import { getCompileCacheDir } from 'node:module';
 import { Server, Socket } from 'node:net';
-import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isAborted } from '../client/clock.ts';
@@ -14,6 +12,7 @@ import {
 } from './protocol.ts';
 import type { PodResponses } from './pod-server.ts';
 import { NetworkSandbox, type NetworkSandboxOptions } from './network-sandbox.ts';
+import { compileCache } from '../paths.ts';
 
 /** MiB of V8's young generation in the process inside; its default is 48, which an idle process keeps. */
 const youngHeap = 4;
@@ -68,16 +67,11 @@ export class ClusterNetwork {
     { families, entry }: Pick<NetworkSandboxOptions, 'families' | 'entry'>,
     log: Logger,
   ): Promise<ClusterNetwork> {
-    const cache = getCompileCacheDir();
     const options: NetworkSandboxOptions = {
       families,
       entry,
       nodeOptions: [`--max-semi-space-size=${youngHeap / 2}`],
-      // Node adds a folder for its version to the one that it gets.
-      environment: {
-        NODE_OPTIONS: '',
-        ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) }),
-      },
+      environment: { NODE_OPTIONS: '', ...compileCache() },
     };
     return new ClusterNetwork(options, log, await NetworkSandbox.open(options));
   }

@@ -7,7 +7,7 @@ import { checkStreams } from '../host/local-host.ts';
 import type { EndpointSource } from '../client/transport.ts';
 import { listenWith } from '../host/sockets.ts';
 import { errorMessage } from '../objects/status.ts';
-import { entries } from '../paths.ts';
+import { compileCache, entries } from '../paths.ts';
 import type { PacketPlace, PlaceOfPackets } from '../view/trace-connection.ts';
 import type { Credentials } from './gate.ts';
 import type { PageSettings } from './page.ts';
@@ -123,6 +123,7 @@ export class PageListener {
     let said = '';
     const child = fork(entries.pageProcess, {
       execArgv: ['--max-old-space-size=256', '--max-semi-space-size=4'],
+      env: { ...process.env, ...compileCache() },
       serialization: 'advanced',
       // Nothing of it may be drawn into a live view.
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],

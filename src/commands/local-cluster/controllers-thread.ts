@@ -1,8 +1,6 @@
-import { getCompileCacheDir } from 'node:module';
-import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { LogConfig } from '../../flags/shared.ts';
-import { entries } from '../../paths.ts';
+import { compileCache, entries } from '../../paths.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 
 /** Messages to the thread, as structured clones: its settings, then the order to stop. */
@@ -87,11 +85,4 @@ export class ControllersThread {
   #order(order: ThreadOrder): void {
     this.#worker.postMessage(order);
   }
-}
-
-/** A thread does not inherit the cache that was turned on by a call. */
-function compileCache(): { NODE_COMPILE_CACHE?: string } {
-  const folder = getCompileCacheDir();
-  // Node adds a folder for its version to the one that it gets.
-  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
 }
