@@ -1,7 +1,10 @@
 import { isRecord } from '../../objects/json.ts';
 import type { FieldPath } from './strategy.ts';
 
-/** The fields of a feature that is off. `*` in a path stands for all items of a list. */
+/**
+ * The fields of a feature that is off. `*` in a path stands for all items of a list and all values of a map; `name?` goes
+ * with the last of its members.
+ */
 export type DisabledFeature = readonly FieldPath[];
 
 /**
@@ -23,17 +26,29 @@ export function dropDisabledFields(
 
 function isUsed(value: unknown, [member, ...rest]: FieldPath): boolean {
   if (member === undefined) return value !== undefined;
-  if (member === '*') return Array.isArray(value) && value.some((item) => isUsed(item, rest));
-  return isRecord(value) && Object.hasOwn(value, member) && isUsed(value[member], rest);
+  if (member === '*') return itemsOf(value).some((item) => isUsed(item, rest));
+  const name = member.replace('?', '');
+  return isRecord(value) && Object.hasOwn(value, name) && isUsed(value[name], rest);
 }
 
-function remove(value: unknown, [member, ...rest]: FieldPath): void {
-  if (member === undefined) return;
-  if (member === '*') {
-    if (Array.isArray(value)) for (const item of value) remove(item, rest);
-    return;
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : isRecord(value) ? Object.values(value) : [];
+}
+
+/** @returns whether anything was removed. */
+function remove(value: unknown, [member, ...rest]: FieldPath): boolean {
+  if (member === undefined) return false;
+  if (member === '*')
+    return itemsOf(value)
+      .map((item) => remove(item, rest))
+      .includes(true);
+  const name = member.replace('?', '');
+  if (!isRecord(value) || !Object.hasOwn(value, name)) return false;
+  if (rest.length === 0) return Reflect.deleteProperty(value, name);
+  const isRemoved = remove(value[name], rest);
+  const left: unknown = value[name];
+  if (isRemoved && name !== member && isRecord(left) && Object.keys(left).length === 0) {
+    Reflect.deleteProperty(value, name);
   }
-  if (!isRecord(value) || !Object.hasOwn(value, member)) return;
-  if (rest.length === 0) Reflect.deleteProperty(value, member);
-  else remove(value[member], rest);
+  return isRemoved;
 }

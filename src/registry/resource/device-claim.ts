@@ -8,6 +8,7 @@ import type {
   OpaqueDeviceConfiguration,
   ResourceClaimSpec,
 } from '../../objects/types/resource.generated.ts';
+import type { DisabledFeature } from '../generic/disabled-fields.ts';
 import type { StrategyContext } from '../generic/strategy.ts';
 import {
   declarative,
@@ -40,15 +41,24 @@ const maxAlternatives = 8;
 /** In bytes. */
 const maxParameters = 10 * 1024;
 
-/** `SetDefaults_ExactDeviceRequest`, `SetDefaults_DeviceSubRequest`; and what features would read that are off. */
+/** What 1.37 has off by default: DRADerivedAttributes. @param path of the claim's spec. */
+export function disabledClaimFeatures(...path: readonly string[]): readonly DisabledFeature[] {
+  const request = [...path, 'devices', 'requests', '*'];
+  return [
+    [
+      [...request, 'exactly', 'derivedAttributes'],
+      [...request, 'firstAvailable', '*', 'derivedAttributes'],
+    ],
+  ];
+}
+
+/** `SetDefaults_ExactDeviceRequest`, `SetDefaults_DeviceSubRequest`. */
 export function setClaimDefaults(spec: ResourceClaimSpec): void {
   for (const { exactly, firstAvailable = [] } of spec.devices.requests ?? []) {
     for (const request of exactly === undefined ? firstAvailable : [exactly, ...firstAvailable]) {
       if ((request.allocationMode ?? '') === '') request.allocationMode = 'ExactCount';
       if (request.allocationMode === 'ExactCount' && (request.count ?? 0) === 0) request.count = 1;
       for (const toleration of request.tolerations ?? []) toleration.operator ||= 'Equal';
-      // DRADerivedAttributes.
-      delete request.derivedAttributes;
     }
   }
 }

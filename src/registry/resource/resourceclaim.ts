@@ -41,6 +41,7 @@ import {
 import {
   adminErrors,
   adminRequestErrors,
+  disabledClaimFeatures,
   emptyClaimSpec,
   maxConfig,
   maxRequests,
@@ -86,6 +87,9 @@ export function resourceClaimStrategy(refusalOf: RefusalOf | undefined): Strateg
     namespaced: true,
     nameRule: nameIsDNSSubdomain,
     hasStatus: true,
+    disabled: disabledClaimFeatures('spec'),
+    // DRAOptionalNodeOperations
+    disabledStatus: [[['status', 'allocation', 'devices', 'results', '*', 'skipNodeOperations']]],
     statusResets: [['metadata']],
     prepareStatus(claim, old) {
       resetMetaForStatus(claim, old);
@@ -97,8 +101,6 @@ export function resourceClaimStrategy(refusalOf: RefusalOf | undefined): Strateg
       setClaimDefaults(claim.spec);
       for (const result of claim.status.allocation?.devices?.results ?? []) {
         for (const toleration of result.tolerations ?? []) toleration.operator ||= 'Equal';
-        // A feature that is off (DRAOptionalNodeOperations).
-        delete result.skipNodeOperations;
       }
     },
     declaredImmutable: ['spec'],

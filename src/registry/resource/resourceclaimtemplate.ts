@@ -7,6 +7,7 @@ import { type FieldError, forbiddenField } from '../validation/field-errors.ts';
 import { validateLabels } from '../validation/label-selector.ts';
 import {
   adminRequestErrors,
+  disabledClaimFeatures,
   emptyClaimSpec,
   selectorsOf,
   setClaimDefaults,
@@ -17,6 +18,7 @@ import { compileSelectors } from './device-expressions.ts';
 const rules = genericStrategy<ResourceClaimTemplate>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
+  disabled: disabledClaimFeatures('spec', 'spec'),
   setDefaults(template: Partial<Pick<ResourceClaimTemplate, 'spec'>>) {
     template.spec ??= { metadata: {}, spec: emptyClaimSpec() };
     setClaimDefaults(template.spec.spec);

@@ -8,6 +8,7 @@ import type {
   ResourceSliceSpec,
 } from '../../objects/types/resource.generated.ts';
 import { validateNodeSelector } from '../core/pod/scheduling.ts';
+import type { DisabledFeature } from '../generic/disabled-fields.ts';
 import { genericStrategy, isSpecChanged } from '../generic/generic.ts';
 import { validateImmutableField } from '../generic/metadata.ts';
 import {
@@ -49,14 +50,28 @@ const maxKey = 63 + 1 + 32;
 /** In bytes. */
 const maxText = 64;
 
+/** What 1.37 has off by default (`pkg/registry/resource/resourceslice` dropDisabledFields). */
+const disabledFeatures: readonly DisabledFeature[] = [
+  // DRAPartitionableDevicesType
+  [['spec', 'partitionTypeAttribute']],
+  // DRAOptionalNodeOperations
+  [['spec', 'skipNodeOperations']],
+  // DRANodeAllocatableResources
+  [['spec', 'devices', '*', 'nodeAllocatableResources']],
+  // DRAListTypeAttributes
+  ['ints', 'bools', 'strings', 'versions'].map((list) => ['spec', 'devices', '*', 'attributes', '*', list]),
+  // DRADeviceCompatibilityGroups
+  [['spec', 'devices', '*', 'consumesCounters', '*', 'compatibilityGroups']],
+];
+
 /** The rules of ResourceSlices (`apis/resource/validation` ValidateResourceSlice). */
 export const resourceSliceStrategy = genericStrategy<ResourceSlice>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
   generationChanges: isSpecChanged,
+  disabled: disabledFeatures,
   setDefaults(slice: Partial<Pick<ResourceSlice, 'spec'>>) {
     slice.spec ??= { driver: '', pool: { name: '', generation: 0, resourceSliceCount: 0 } };
-    dropDisabled(slice.spec);
   },
   prepareForCreate({ spec }, { now }) {
     setTaintTimes(spec, now);
@@ -74,22 +89,6 @@ export const resourceSliceStrategy = genericStrategy<ResourceSlice>({
     'spec.pool.name': spec?.pool.name ?? '',
   }),
 });
-
-/** What features that are off would read: optional node operations, partition types, lists, groups, node resources. */
-function dropDisabled(spec: ResourceSliceSpec): void {
-  delete spec.partitionTypeAttribute;
-  delete spec.skipNodeOperations;
-  for (const device of spec.devices ?? []) {
-    delete device.nodeAllocatableResources;
-    for (const attribute of Object.values(device.attributes ?? {})) {
-      delete attribute.ints;
-      delete attribute.bools;
-      delete attribute.strings;
-      delete attribute.versions;
-    }
-    for (const consumption of device.consumesCounters ?? []) delete consumption.compatibilityGroups;
-  }
-}
 
 function setTaintTimes({ devices = [] }: ResourceSliceSpec, now: string): void {
   for (const { taints = [] } of devices) for (const taint of taints) taint.timeAdded ??= now;

@@ -44,7 +44,7 @@ const features: readonly DisabledFeature[] = [
   // VolumeBindMountOptions
   ofContainers(['volumeMounts', '*', 'bindMountOptions']),
   // ContainerStopSignals
-  ofContainers(['lifecycle', 'stopSignal']),
+  ofContainers(['lifecycle?', 'stopSignal']),
   // H2CContainerProbe
   ofContainers(...handlers.map((handler) => [...handler, 'httpGet', 'protocol'])),
 ];
