@@ -21,6 +21,7 @@ import { withoutApplied, watched } from '../view/watched.ts';
 import { Feed } from './feed.ts';
 import type { Refusal } from './gate.ts';
 import type {
+  BGPPeerAnswer,
   ClusterInfo,
   Follow,
   ObjectAnswer,
@@ -251,10 +252,9 @@ async function shown<T extends KubeObject>(
   }
 }
 
-function peerOf({ metadata, spec, status }: BGPPeer): NonNullable<PoolsAnswer['bgpPeers']>[number] {
+function peerOf({ metadata, spec, status }: BGPPeer): BGPPeerAnswer {
   const { peerAddress, myASN, peerASN } = spec;
-  const sessions = (status?.sessions ?? []).map(({ node, reason, message }) => ({ node, reason, message }));
-  return { name: metadata.name ?? '', peerAddress, myASN, peerASN, sessions };
+  return { name: metadata.name ?? '', peerAddress, myASN, peerASN, sessions: status?.sessions ?? [] };
 }
 
 /** What a user has written wrongly. */

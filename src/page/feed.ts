@@ -5,8 +5,6 @@ import { formatTime } from '../objects/time.ts';
 import { joinKey } from '../objects/meta.ts';
 import { type ClusterInfo, type Follow, mostPods, rowsOfView } from './messages.ts';
 
-/** What one tab sees of the rows, and what of that it has been told. */
-
 /** Which rows a view shows. */
 type Shows = { readonly [Kind in KeptKind]: (row: RowOfKind[Kind]) => boolean };
 
@@ -26,7 +24,7 @@ function rowsText(rows: ReadonlyMap<string, readonly string[]>): string {
 
 /**
  * The rows that a tab follows. Each message has one more in `seq` than the one before; of a row that changed several times
- * the tab is told the last.
+ * the tab gets the last.
  */
 export class Feed {
   readonly #follow: Follow;
@@ -35,7 +33,7 @@ export class Feed {
   readonly #now: () => number;
   readonly #kinds: readonly KeptKind[];
   /** The keys of the rows that the tab has, and their JSON. */
-  readonly #told = new Map<RowKind, Map<string, string>>();
+  readonly #sent = new Map<RowKind, Map<string, string>>();
   #held: Held = 'nothing';
   #seq: number;
 
@@ -56,7 +54,7 @@ export class Feed {
 
   /** The message with all that the view shows, as an object of JSON. */
   state(): string {
-    this.#told.clear();
+    this.#sent.clear();
     this.#held = this.#heldBack();
     const rows = new Map<string, readonly string[]>();
     const shows = this.#shows();
@@ -78,14 +76,14 @@ export class Feed {
     const isWhole = this.#follow.view === 'service' || this.#held !== held;
     const shows = this.#shows();
     for (const kind of this.#kinds) {
-      const told = this.#toldOf(kind);
+      const sent = this.#sentOf(kind);
       // Which rows belong to a Service may be others although these rows are as before.
       const { now, left } = isWhole ? this.#difference(kind, shows) : this.#among(kind, changed, shows);
-      for (const key of left) told.delete(key);
+      for (const key of left) sent.delete(key);
       if (now.length > 0) rows.set(kind, now);
       if (left.length > 0) gone.set(kind, left);
     }
-    const before = this.#toldOf('serviceDetail').get('');
+    const before = this.#sentOf('serviceDetail').get('');
     const detail = this.#detail();
     if (detail !== before && detail !== undefined) rows.set('serviceDetail', [detail]);
     if (rows.size === 0 && gone.size === 0) return undefined;
@@ -98,14 +96,14 @@ export class Feed {
     changed: Pick<RowChanges, Kind>,
     shows: Pick<Shows, Kind>,
   ): { readonly now: readonly string[]; readonly left: readonly string[] } {
-    const told = this.#toldOf(kind);
+    const sent = this.#sentOf(kind);
     const now: string[] = [];
     const left: string[] = [];
     for (const [key, stored] of changed[kind]) {
       if (stored !== undefined && shows[kind](stored.row)) {
-        told.set(key, '');
+        sent.set(key, '');
         now.push(stored.json);
-      } else if (told.has(key)) left.push(key);
+      } else if (sent.has(key)) left.push(key);
     }
     return { now, left };
   }
@@ -114,7 +112,7 @@ export class Feed {
     kind: KeptKind,
     shows: Shows,
   ): { readonly now: readonly string[]; readonly left: readonly string[] } {
-    const before = new Map(this.#toldOf(kind));
+    const before = new Map(this.#sentOf(kind));
     const present = this.#present(kind, shows);
     return {
       now: [...present].flatMap(([key, json]) => (before.get(key) === json ? [] : [json])),
@@ -124,13 +122,13 @@ export class Feed {
 
   /** The rows that are shown, by their keys; the tab has them by then. */
   #present<Kind extends KeptKind>(kind: Kind, shows: Pick<Shows, Kind>): ReadonlyMap<string, string> {
-    const told = this.#toldOf(kind);
+    const sent = this.#sentOf(kind);
     const found = new Map<string, string>();
     const table: ReadonlyMap<string, StoredRow<RowOfKind[Kind]>> = this.#follower.tables.rows[kind];
     for (const [key, { row, json }] of table) {
       if (!shows[kind](row)) continue;
       found.set(key, json);
-      told.set(key, json);
+      sent.set(key, json);
     }
     return found;
   }
@@ -140,18 +138,18 @@ export class Feed {
     if (view !== 'service') return undefined;
     const detail = this.#follower.tables.detailOf(joinKey(namespace, name));
     const json = detail === undefined ? undefined : JSON.stringify(detail);
-    if (json === undefined) this.#toldOf('serviceDetail').delete('');
-    else this.#toldOf('serviceDetail').set('', json);
+    if (json === undefined) this.#sentOf('serviceDetail').delete('');
+    else this.#sentOf('serviceDetail').set('', json);
     return json;
   }
 
-  #toldOf(kind: RowKind): Map<string, string> {
-    let told = this.#told.get(kind);
-    if (told === undefined) {
-      told = new Map();
-      this.#told.set(kind, told);
+  #sentOf(kind: RowKind): Map<string, string> {
+    let sent = this.#sent.get(kind);
+    if (sent === undefined) {
+      sent = new Map();
+      this.#sent.set(kind, sent);
     }
-    return told;
+    return sent;
   }
 
   #shows(): Shows {

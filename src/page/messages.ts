@@ -1,6 +1,8 @@
 import type { IPFamily } from '../objects/address.ts';
 import type { ObjectKey } from '../objects/meta.ts';
 import type { TraceReport } from '../network/path/report.ts';
+import type { BGPPeerSession, BGPPeerSpec } from '../objects/types/servicenet.ts';
+import type { ReportedPools } from '../view/rows/addresses.ts';
 import type { RowKind, RowOfKind } from '../view/rows/rows.ts';
 
 /**
@@ -160,39 +162,16 @@ export interface TraceRequest {
 /** Members that are undefined are not sent: without `reachable`, objects do not decide it. */
 export type TraceAnswer = TraceReport;
 
-/**
- * `GET /data/pools`: the JSON of `servicenet pools -o json`, of which the page asks for what no row has, and what the
- * status of BGPPeers says.
- */
-export interface PoolsAnswer {
+/** A BGPPeer, and what each node has told of its session. */
+export interface BGPPeerAnswer extends Pick<BGPPeerSpec, 'peerAddress' | 'myASN' | 'peerASN'> {
+  readonly name: string;
+  readonly sessions: readonly BGPPeerSession[];
+}
+
+/** `GET /data/pools`: the JSON of `servicenet pools -o json`, of which the page asks for what no row has, and BGPPeers. */
+export interface PoolsAnswer extends Pick<ReportedPools, 'ipPools'> {
   /** Absent: there are none. */
-  readonly bgpPeers?: readonly {
-    readonly name: string;
-    readonly peerAddress: string;
-    readonly myASN: number;
-    readonly peerASN: number;
-    /** One for each node that has told. */
-    readonly sessions: readonly {
-      readonly node: string;
-      /** `Established`, or why it is not. */
-      readonly reason: string;
-      readonly message: string;
-    }[];
-  }[];
-  /** Of further networks of Pods (whereabouts). Absent: there are none. */
-  readonly ipPools?: readonly {
-    readonly name: string;
-    /** A CIDR. */
-    readonly range: string;
-    readonly total: number;
-    readonly used: number;
-    readonly free: number;
-    readonly addresses: readonly {
-      readonly address: string;
-      readonly pod: string;
-      readonly interface: string;
-    }[];
-  }[];
+  readonly bgpPeers?: readonly BGPPeerAnswer[];
 }
 
 /** `POST /data/pools/plan`: an edit of AddressPools. Nothing is written. */

@@ -118,7 +118,7 @@ function certificateFacts(der: Buffer): CertificateFacts {
     isCA: basicConstraints?.isCA === true,
     dnsNames: names?.dns ?? [],
     emailAddresses: names?.email ?? [],
-    // Read when asked for: a bundle has thousands of certificates, whose keys and times nobody asks for.
+    // Read lazily: the rules of a bundle, which may have thousands of certificates, need neither keys nor times.
     get notBeforeMs() {
       return certificate.validFromDate.getTime();
     },

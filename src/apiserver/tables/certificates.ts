@@ -47,7 +47,7 @@ export const podCertificateRequestsTable: TableConverter = {
     column('NodeName', 'The node that the Pod runs on.'),
     column('SignerName', 'The requested signer.'),
     column('State', 'Pending, Issued, Denied or Failed.'),
-    column('UnverifiedUserAnnotations', 'What the Pod tells the signer; nobody has checked it.'),
+    column('UnverifiedUserAnnotations', 'What the Pod says to the signer, unverified.'),
   ],
   cells: (object) => [
     nameOf(object),

@@ -65,8 +65,7 @@ export class Zone {
   readonly options: ZoneOptions;
   /** Unix seconds of the last change: the serial of the SOA record. Set by the caller that applies the changes. */
   serial = 0;
-  /** Another one after each change. */
-  version = 0;
+  #version = 0;
   readonly #namespaces = new Set<string>();
   readonly #services = new Map<ObjectKey, ZoneService>();
   readonly #slices = new Map<ObjectKey, ZoneSlice>();
@@ -81,15 +80,20 @@ export class Zone {
     this.options = options;
   }
 
+  /** Another one after each change. */
+  get version(): number {
+    return this.#version;
+  }
+
   setNamespace(name: string, exists: boolean): void {
-    this.version++;
+    this.#version++;
     if (exists) this.#namespaces.add(name);
     else this.#namespaces.delete(name);
   }
 
   /** @param service undefined: it is gone. */
   setService(key: ObjectKey, service: Service | undefined): void {
-    this.version++;
+    this.#version++;
     for (const { text } of addressesOf(this.#services.get(key))) this.#servicesAt.remove(text, key);
     const now = service === undefined ? undefined : zoneService(service);
     if (now === undefined) this.#services.delete(key);
@@ -99,7 +103,7 @@ export class Zone {
 
   /** @param slice undefined: it is gone. */
   setSlice(key: ObjectKey, slice: EndpointSlice | undefined): void {
-    this.version++;
+    this.#version++;
     const before = this.#slices.get(key);
     if (before !== undefined) {
       this.#slices.delete(key);
@@ -119,7 +123,7 @@ export class Zone {
    * @param pod undefined: it is gone.
    */
   setPod(key: ObjectKey, pod: Pod | undefined): void {
-    this.version++;
+    this.#version++;
     for (const place of this.#pods.get(key) ?? []) this.#podsAt.remove(place, key);
     this.#pods.delete(key);
     if (pod === undefined) return;

@@ -589,8 +589,13 @@ export function putExample(server: StandIn): void {
       {
         ...{ name: 'router', peerAddress: '192.168.1.1', myASN: 64512, peerASN: 64513 },
         sessions: [
-          { node: 'node-1', reason: 'Established', message: 'for 12 m' },
-          { node: 'node-2', reason: 'ConnectionRefused', message: 'connect ECONNREFUSED 192.168.1.1:179' },
+          { node: 'node-1', reason: 'Established', message: '', since: '2026-11-24T09:00:00Z' },
+          {
+            node: 'node-2',
+            reason: 'ConnectionRefused',
+            message: 'connect ECONNREFUSED 192.168.1.1:179',
+            since: '2026-11-24T09:00:00Z',
+          },
         ],
       },
     ],

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { PoolsAnswer } from '../../messages.ts';
+import type { BGPPeerAnswer, PoolsAnswer } from '../../messages.ts';
 import type { AddressRow, AnnouncerRow, PoolRow } from '../../../view/rows/rows.ts';
 import { commandLine, kubectlLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
@@ -120,7 +120,7 @@ function Unwatched() {
 /** Of a session that is. */
 const established = 'Established';
 
-function BgpPeers({ peers }: { readonly peers: NonNullable<PoolsAnswer['bgpPeers']> }) {
+function BgpPeers({ peers }: { readonly peers: readonly BGPPeerAnswer[] }) {
   return (
     <Section title="BGP peers" aside="when this view was opened">
       <Table
