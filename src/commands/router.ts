@@ -11,16 +11,15 @@ import { PermissionTracker } from '../client/permission-tracker.ts';
 import { leases } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import type { RouterConfig } from '../flags/router.ts';
-import { localHost } from '../host/local-host.ts';
 import { textAt } from '../objects/json.ts';
+import { gatewayClassLoop } from '../router/gateway/classes.ts';
+import { GatewayWriter } from '../router/gateway/writer.ts';
 import { RouterStatus } from '../router/router-status.ts';
 import { Router, type RoutingOptions } from '../router/router.ts';
-import { Leadership } from '../runtime/leadership.ts';
-import { createLog } from '../telemetry/log.ts';
+import { Leadership, runTogether } from '../runtime/leadership.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { connectCluster } from './connect.ts';
-import { untilSignal } from './signals.ts';
-import { startTelemetryServer } from './connect.ts';
+import { firstWorker, type Worker } from './workers/worker.ts';
 
 /** The end of a router may take so long to clear the status of its Ingresses. */
 const clearTimeoutMs = 5000;
@@ -29,11 +28,14 @@ const clearTimeoutMs = 5000;
  * Routes HTTP to the Services of a cluster until a signal comes; then is not ready for `--lameduck`, and ends what runs
  * within `--drain-timeout`.
  *
+ * @param worker which of its processes this is; the first one alone writes status.
  * @throws the system's error where it cannot listen.
  */
-export async function router(config: RouterConfig): Promise<void> {
-  const log = createLog({ level: config.logLevel, format: config.logFormat });
-  const signal = untilSignal(log);
+export async function router(
+  config: RouterConfig,
+  worker: Worker = firstWorker({ command: 'router', config }),
+): Promise<void> {
+  const { log, host, signal } = worker;
   const stop = new AbortController();
   const writing = new AbortController();
   const metrics = new Metrics();
@@ -44,7 +46,7 @@ export async function router(config: RouterConfig): Promise<void> {
   const informers = new InformerFactory({ transport, clock, random, log, metrics });
   const { addresses, httpPort, httpsPort } = config;
   const http = new Router({
-    ...{ informers, host: localHost, clock, random, log, metrics, addresses, httpPort, httpsPort },
+    ...{ informers, host, clock, random, log, metrics, addresses, httpPort, httpsPort },
     routing: routingOf(config),
   });
   const clients = new Clients(transport);
@@ -66,22 +68,26 @@ export async function router(config: RouterConfig): Promise<void> {
   const writeStatus = async (): Promise<void> => {
     while (!isAborted(writing.signal)) {
       const status = new RouterStatus(context, http.view, http.table, published);
+      const gateways =
+        http.gateways === undefined
+          ? []
+          : [new GatewayWriter(context, http.gateways, publishService), gatewayClassLoop(context)];
       const run = async (leading: AbortSignal): Promise<void> => {
-        await status.run(leading);
+        await runTogether([status, ...gateways], leading);
         if (isAborted(writing.signal)) await status.clear(AbortSignal.timeout(clearTimeoutMs));
       };
       await leadership.run([{ run }], writing.signal);
     }
   };
   try {
-    const telemetry = await startTelemetryServer({
+    const telemetry = await worker.serveTelemetry({
       address: config.metrics,
       metrics,
       ready: () => [
         ...informers.healthChecks(),
         transport.healthCheck(),
         http.healthCheck,
-        leadership.healthCheck(),
+        ...(worker.isFirst ? [leadership.healthCheck()] : []),
       ],
       log,
     });
@@ -91,8 +97,9 @@ export async function router(config: RouterConfig): Promise<void> {
       const starting = http.start();
       const received = await Promise.race([signal.received, starting.then(() => undefined)]);
       if (received === undefined) {
-        const led = writeStatus();
-        await warnOfSimulatedPods(transport, log);
+        worker.startOthers();
+        const led = worker.isFirst ? writeStatus() : undefined;
+        if (worker.isFirst) await warnOfSimulatedPods(transport, log);
         await signal.received;
         http.lameduck();
         writing.abort();
@@ -106,6 +113,7 @@ export async function router(config: RouterConfig): Promise<void> {
       await http.close(0);
       await events.close();
       await informers.finished();
+      await worker.endOthers();
       await telemetry.close();
     }
   } finally {
@@ -135,6 +143,7 @@ function routingOf(config: RouterConfig): RoutingOptions {
   return {
     selection: { className: config.ingressClass, withoutClass: config.withoutClass },
     routes: config.routes,
+    gateways: config.gateways,
     claims: { domain, allowedDomains, deniedDomains, wildcards, ownership },
     defaultCertificate: config.defaultCertificate,
     forwardedPolicy: config.forwardedPolicy,

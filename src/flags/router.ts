@@ -16,7 +16,7 @@ import {
   wholeNumber,
   WrongValue,
 } from './readers.ts';
-import { clusterFlags, logFlags, metricsAddress } from './shared.ts';
+import { clusterFlags, logFlags, metricsAddress, workersFlag } from './shared.ts';
 
 /** The flags of `servicenet router`. */
 export const routerFlags = {
@@ -53,6 +53,7 @@ export const routerFlags = {
     read: boolean,
   },
   routes: { flag: '--no-routes', about: 'do not serve Routes', read: unlessNegated },
+  gateways: { flag: '--no-gateway-api', about: 'do not serve Gateways', read: unlessNegated },
   routerName: {
     flag: '--router-name <name>',
     about: 'name of this router in the status of Routes and of its Lease',
@@ -162,6 +163,7 @@ export const routerFlags = {
     default: '30s',
     read: duration,
   },
+  workers: workersFlag,
   metrics: metricsAddress('127.0.0.1:9154'),
   ...logFlags('info'),
 } satisfies Table;

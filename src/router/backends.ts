@@ -7,7 +7,7 @@ import type { Clock, Random } from '../client/clock.ts';
 import type { Host } from '../host/host.ts';
 import { Agent } from '../host/node-http.ts';
 import { backendEndpoints, endpointWeights } from '../network/http/backends.ts';
-import type { HttpRule } from '../network/http/rules.ts';
+import type { BackendTls, HttpRule } from '../network/http/rules.ts';
 import { joinKey, type ObjectKey } from '../objects/meta.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
@@ -25,8 +25,8 @@ import {
 export interface ForwardTarget {
   readonly address: string;
   readonly port: number;
-  /** `https` re-encrypts. */
-  readonly protocol: 'http' | 'h2c' | 'https';
+  /** `https` and `h2`, which is HTTP/2, encrypt. */
+  readonly protocol: 'http' | 'h2c' | 'https' | 'h2';
   /**
    * The name that the certificate of an `https` target must have, unless {@link ca} is given:
    * `<Service>.<namespace>.svc`.
@@ -34,6 +34,8 @@ export interface ForwardTarget {
   readonly serverName: string;
   /** PEM of whom it is trusted by, as Go trusts; undefined: the authorities of Node.js. */
   readonly ca: string | undefined;
+  /** By a BackendTLSPolicy: counts in the place of the two before. */
+  readonly tls: BackendTls | undefined;
 }
 
 export interface ConnectionOptions {
@@ -75,14 +77,12 @@ export class BackendConnections {
   send(given: ForwardTarget, request: BackendRequest, handler: AnswerHandler): BackendExchange {
     const { clock } = this.#options;
     // A connection changes its protocol over HTTP/1.1 only.
-    const isHttp1 = given.protocol === 'h2c' && request.upgrade !== undefined;
-    const target: ForwardTarget = isHttp1 ? { ...given, protocol: 'http' } : given;
-    const { address, port, protocol, serverName, ca = '' } = target;
-    const key =
-      protocol === 'https' ? `${address} ${port} ${serverName} ${ca}` : `${protocol} ${address} ${port}`;
+    const target = request.upgrade === undefined ? given : withHttp1(given);
+    const { protocol } = target;
+    const key = keyOf(target);
     let entry = this.#entries.get(key);
     if (entry === undefined) {
-      entry = protocol === 'h2c' ? this.#sessionOf(target) : this.#agentOf(target);
+      entry = protocol === 'h2c' || protocol === 'h2' ? this.#sessionOf(target) : this.#agentOf(target);
       this.#entries.set(key, entry);
       this.#sweepLater();
     }
@@ -106,8 +106,8 @@ export class BackendConnections {
 
   /** One session for all requests, made again when it has ended. */
   #sessionOf(target: ForwardTarget): Entry {
-    const { address, port } = target;
-    const origin = `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+    const { address, port, protocol } = target;
+    const origin = `${protocol === 'h2' ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${port}`;
     let session: Promise<ClientHttp2Session> | undefined;
     const open = async (): Promise<ClientHttp2Session> => {
       const socket = await this.connect(target);
@@ -146,13 +146,14 @@ export class BackendConnections {
    */
   async connect(target: ForwardTarget): Promise<Socket | TLSSocket> {
     const { host, clock, connectTimeoutMs } = this.#options;
-    const { address, port, protocol, serverName, ca } = target;
+    const { address, port, protocol, serverName, ca, tls } = target;
     const signal = AbortSignal.timeout(connectTimeoutMs);
     const socket = await host.connect(address, port, { signal });
     socket.setNoDelay(true);
     // Whoever uses it sees its end; its error has a listener from now on to its last moment.
     socket.on('error', () => socket.destroy());
-    if (protocol !== 'https') return socket;
+    if (protocol === 'http' || protocol === 'h2c') return socket;
+    if (tls !== undefined) return await this.#secured(socket, tls, protocol, signal);
     const trust = new PeerTrust(ca);
     const options = { socket, servername: serverName, ALPNProtocols: ['http/1.1'], ...trust.options };
     const secure = await handshake(options, signal);
@@ -161,6 +162,36 @@ export class BackendConnections {
     if (fault === undefined) return secure;
     secure.destroy();
     throw fault;
+  }
+
+  /** As a BackendTLSPolicy asks. @throws {Error} */
+  async #secured(
+    socket: Socket,
+    { serverName, ca, names, client }: BackendTls,
+    protocol: 'https' | 'h2',
+    signal: AbortSignal,
+  ): Promise<TLSSocket> {
+    let trust: PeerTrust;
+    try {
+      trust = new PeerTrust(ca);
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+    const options = {
+      ...{ socket, servername: serverName, ...trust.options },
+      ALPNProtocols: [protocol === 'h2' ? 'h2' : 'http/1.1'],
+      ...(client === undefined ? {} : { cert: client.certificate, key: client.key }),
+    };
+    const secure = await handshake(options, signal);
+    const fault =
+      names.length === 0
+        ? trust.fault(secure, serverName, this.#options.clock.now())
+        : trust.namesFault(secure, names, this.#options.clock.now());
+    const isOther = protocol === 'h2' && secure.alpnProtocol !== 'h2';
+    if (fault === undefined && !isOther) return secure;
+    secure.destroy();
+    throw fault ?? new Error('the backend does not speak HTTP/2');
   }
 
   /** Cuts all connections. */
@@ -182,6 +213,31 @@ export class BackendConnections {
       if (this.#entries.size > 0) this.#sweepLater();
     });
   }
+}
+
+const keys = new WeakMap<ForwardTarget, string>();
+
+/** The key of what is kept for a target; the texts of certificates are long, and joined once. */
+function keyOf(target: ForwardTarget): string {
+  let key = keys.get(target);
+  if (key === undefined) {
+    const { address, port, protocol, serverName, ca = '', tls } = target;
+    key = `${protocol} ${address} ${port}`;
+    if (tls !== undefined) key += ` ${JSON.stringify(tls)}`;
+    else if (protocol === 'https') key += ` ${serverName} ${ca}`;
+    keys.set(target, key);
+  }
+  return key;
+}
+
+const overHttp1: Readonly<Record<ForwardTarget['protocol'], ForwardTarget['protocol']>> = {
+  ...{ http: 'http', h2c: 'http', https: 'https', h2: 'https' },
+};
+
+/** A connection changes its protocol over HTTP/1.1 only. */
+function withHttp1(target: ForwardTarget): ForwardTarget {
+  const protocol = overHttp1[target.protocol];
+  return protocol === target.protocol ? target : { ...target, protocol };
 }
 
 /** Keeps the connections to one target; each is opened by a function. */
@@ -250,12 +306,7 @@ export class TargetChoice {
 
   /** @param tried targets of the same request, which are avoided as failed ones are. */
   choose(rule: HttpRule, tried: readonly ForwardTarget[] = []): ForwardTarget | TargetProblem {
-    let targets = this.#known.get(rule);
-    if (targets === undefined) {
-      targets = this.#targetsOf(rule);
-      this.#known.set(rule, targets);
-    }
-    const { list, sums, problem } = targets;
+    const { list, sums, problem } = this.#targets(rule);
     const total = sums.at(-1) ?? 0;
     if (total === 0) return problem;
     let chosen: ForwardTarget | undefined;
@@ -264,6 +315,11 @@ export class TargetChoice {
       if (chosen !== undefined && !tried.includes(chosen) && !this.#hasFailed(chosen)) break;
     }
     return chosen ?? problem;
+  }
+
+  /** Whether a target is still one of a rule. */
+  includes(rule: HttpRule, { address, port }: ForwardTarget): boolean {
+    return this.#targets(rule).list.some((target) => target.address === address && target.port === port);
   }
 
   /** To be called when a target could not be connected to. */
@@ -275,6 +331,15 @@ export class TargetChoice {
 
   #hasFailed(target: ForwardTarget): boolean {
     return this.#failed.size > 0 && (this.#failed.get(nameOf(target)) ?? 0) > this.#clock.monotonic();
+  }
+
+  #targets(rule: HttpRule): Targets {
+    let targets = this.#known.get(rule);
+    if (targets === undefined) {
+      targets = this.#targetsOf(rule);
+      this.#known.set(rule, targets);
+    }
+    return targets;
   }
 
   #targetsOf(rule: HttpRule): Targets {
@@ -292,9 +357,12 @@ export class TargetChoice {
     found.forEach(({ backend, endpoints, isH2c }, i) => {
       const weight = weights[i] ?? 0;
       for (const { address, port } of weight === 0 ? [] : endpoints) {
-        const protocol = rule.termination === 'reencrypt' ? 'https' : isH2c ? 'h2c' : 'http';
+        const isSecure = rule.termination === 'reencrypt' || rule.backendTls !== undefined;
+        // gRPC is HTTP/2 always; an Ingress or Route of OpenShift re-encrypts HTTP/1.1.
+        const isHttp2 = kind === 'GRPCRoute' || (isH2c && rule.termination !== 'reencrypt');
+        const protocol = isSecure ? (isHttp2 ? 'h2' : 'https') : isHttp2 ? 'h2c' : 'http';
         const serverName = `${backend.service}.${backend.namespace}.svc`;
-        list.push({ address, port, protocol, serverName, ca: rule.destinationCA });
+        list.push({ address, port, protocol, serverName, ca: rule.destinationCA, tls: rule.backendTls });
         sums.push((sums.at(-1) ?? 0) + weight);
       }
     });

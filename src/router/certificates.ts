@@ -1,19 +1,12 @@
 import { compareText } from '../objects/go-text.ts';
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { plainHost, wildcardOf, terminationOf } from '../network/http/rules.ts';
+import { type KeyPair, plainHost, wildcardOf, terminationOf } from '../network/http/rules.ts';
 import type { ObjectKey } from '../objects/meta.ts';
 import { errorMessage } from '../objects/status.ts';
 import type { RouteRefusal } from '../network/http/route-claims.ts';
 import type { Route } from '../objects/types/route.generated.ts';
 import { readBundle } from '../tls/x509.ts';
-
-/** A certificate with its key, both PEM. */
-export interface KeyPair {
-  /** The certificate of the server, then those of authorities. */
-  readonly certificate: string;
-  readonly key: string;
-}
 
 /** A certificate that an object offers for some hosts. */
 export interface OfferedCertificate {
@@ -72,7 +65,7 @@ export function keyPairProblem({ certificate, key }: KeyPair): string | undefine
 }
 
 /** Why not every certificate of a PEM can be read: OpenSSL passes over those of authorities that it cannot. */
-function bundleProblem(pem: string): string | undefined {
+export function bundleProblem(pem: string): string | undefined {
   const blocks = pem
     .split(/(?=-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----)/)
     .filter((block) => block.startsWith('-----BEGIN'));

@@ -1,11 +1,26 @@
 import type { Agent, IncomingMessage } from 'node:http';
-import type { ClientHttp2Session, ClientHttp2Stream, Http2ServerRequest } from 'node:http2';
-import type { Duplex, Writable } from 'node:stream';
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  constants,
+  type Http2ServerRequest,
+} from 'node:http2';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import { request as requestHttp } from '../host/node-http.ts';
 import { trailers } from './headers.ts';
 
 /** A client's request over HTTP/1.1 or HTTP/2. */
 export type ClientRequest = IncomingMessage | Http2ServerRequest;
+
+/** The body of a request. */
+export type RequestBody = Readable & { readonly rawTrailers?: readonly string[] };
+
+/** Gets a body piece by piece. */
+export interface BodyCopy {
+  write(chunk: Buffer): void;
+  /** @param isWhole false: the rest does not come. */
+  end(isWhole: boolean): void;
+}
 
 /** A request as a backend gets it. */
 export interface BackendRequest {
@@ -15,7 +30,9 @@ export interface BackendRequest {
   /** Names and values in turn, with Host. */
   readonly headers: readonly string[];
   /** Where the body comes from; nothing is taken before the connection is there. Undefined: no body. */
-  readonly body: ClientRequest | undefined;
+  readonly body: RequestBody | undefined;
+  /** What else gets the body, as it goes to the backend. */
+  readonly copies?: readonly BodyCopy[];
   /** Whether the client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
   /** The protocol that the connection is to change to. */
@@ -32,6 +49,8 @@ export interface AnswerHead {
   readonly reason: string;
   /** Names and values in turn. */
   readonly rawHeaders: readonly string[];
+  /** Whether nothing follows it, not even the end: of HTTP/2. */
+  readonly isWhole?: boolean;
 }
 
 /** Gets an answer, piece by piece. After `onEnd`, `onUpgrade` or `onError` nothing comes. */
@@ -65,7 +84,7 @@ export class BadAnswerError extends Error {
 }
 
 /** The backend was silent for too long. */
-class SilentBackendError extends Error {
+export class SilentBackendError extends Error {
   override readonly name = 'TimeoutError';
   override readonly message = 'the backend is silent';
 }
@@ -110,17 +129,21 @@ class Exchange {
 
   /** Sends the body as fast as it is taken, and ends the request. */
   sendBody(to: Writable, end: (rawTrailers: readonly string[]) => void): void {
-    const { body } = this.request;
+    const { body, copies = [] } = this.request;
     if (body === undefined) {
       end([]);
       return;
     }
     this.isBodyBegun = true;
     const take = (chunk: Buffer): void => {
+      for (const copy of copies) copy.write(chunk);
       if (!to.write(chunk)) body.pause();
     };
     const resume = (): void => void body.resume();
-    const ended = (): void => end(body.rawTrailers);
+    const ended = (): void => {
+      for (const copy of copies) copy.end(true);
+      end(body.rawTrailers ?? []);
+    };
     // The end of the client's connection is seen by its answer.
     const ignored = (): void => undefined;
     body.on('data', take).on('end', ended).on('error', ignored);
@@ -128,6 +151,7 @@ class Exchange {
     this.atEnd(() => {
       body.off('data', take).off('end', ended);
       to.off('drain', resume);
+      if (!body.readableEnded) for (const copy of copies) copy.end(false);
       // What comes after the answer is dropped: the next request of the connection is behind it.
       body.resume();
     });
@@ -250,7 +274,9 @@ export function sendHttp2(
     (opened) => {
       if (exchange.isOver) return;
       try {
-        stream = opened.request(http2Headers(request), { endStream: request.body === undefined });
+        stream = opened.request(http2Headers(request, opened.encrypted === true), {
+          endStream: request.body === undefined,
+        });
       } catch (error) {
         exchange.fail(error instanceof Error ? error : new Error(String(error)));
         return;
@@ -293,10 +319,11 @@ function follow(stream: ClientHttp2Stream, exchange: Exchange): void {
   stream.on('headers', (headers, _flags, rawHeaders) => {
     exchange.inform({ status: Number(headers[':status']), reason: '', rawHeaders });
   });
-  stream.on('response', (headers, _flags, rawHeaders) => {
+  stream.on('response', (headers, flags, rawHeaders) => {
     const status = Number(headers[':status']);
+    const isWhole = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     if (status < 200 || status > 599) fail(new BadAnswerError(`the status ${status} is none`));
-    else if (!exchange.isOver) handler.onHead({ status, reason: '', rawHeaders });
+    else if (!exchange.isOver) handler.onHead({ status, reason: '', rawHeaders, isWhole });
   });
   stream.on('trailers', (_headers: object, _flags: number, raw: string[]) => {
     rawTrailers = raw;
@@ -325,7 +352,10 @@ function headOf({ statusCode = 0, statusMessage = '', rawHeaders }: IncomingMess
   return { status: statusCode, reason: statusMessage, rawHeaders };
 }
 
-function http2Headers({ method, path, headers }: BackendRequest): Record<string, string | string[]> {
+function http2Headers(
+  { method, path, headers }: BackendRequest,
+  isSecure: boolean,
+): Record<string, string | string[]> {
   const kept = new Map<string, string[]>();
   let authority = '';
   for (const [name, value] of entries(headers)) {
@@ -336,7 +366,8 @@ function http2Headers({ method, path, headers }: BackendRequest): Record<string,
   return {
     ...Object.fromEntries(kept),
     // Some servers of gRPC ask for it.
-    ...{ te: 'trailers', ':method': method, ':path': path, ':scheme': 'http', ':authority': authority },
+    ...{ te: 'trailers', ':method': method, ':path': path },
+    ...{ ':scheme': isSecure ? 'https' : 'http', ':authority': authority },
   };
 }
 

@@ -3,15 +3,21 @@ import { Http2ServerResponse } from 'node:http2';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { STATUS_CODES } from '../host/node-http.ts';
+import type { Clock, Timer } from '../client/clock.ts';
 import type { HeaderAction, HttpRule } from '../network/http/rules.ts';
 import type { BackendConnections, ForwardTarget, TargetChoice, TargetProblem } from './backends.ts';
+import type { GatewayTreatment } from './decisions.ts';
 import {
   type AnswerHandler,
   type AnswerHead,
   BadAnswerError,
   type BackendExchange,
+  type BackendRequest,
+  type BodyCopy,
   type ClientRequest,
+  SilentBackendError,
 } from './exchange.ts';
+import type { Mirrors } from './gateway/mirrors.ts';
 import { responseHeaders, trailers } from './headers.ts';
 
 /** The answer to a client's request. */
@@ -38,6 +44,8 @@ export interface Exchange {
   readonly headers: readonly string[];
   /** What is changed in the headers of the answer. */
   readonly responseActions: readonly HeaderAction[];
+  /** What a rule of Gateway API asks besides. */
+  readonly gateway: GatewayTreatment | undefined;
   /** The protocol that the client's connection is to change to. */
   readonly upgrade: string | undefined;
   /** Milliseconds that a backend may be silent. */
@@ -54,62 +62,88 @@ const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 /** How many backends a request may be sent to. */
 const attempts = 3;
 
+export interface ForwardOptions {
+  readonly choice: TargetChoice;
+  readonly connections: BackendConnections;
+  readonly mirrors: Mirrors;
+  readonly clock: Clock;
+}
+
+/** One of the tries to get an answer. */
+interface Attempt {
+  readonly exchange: Exchange;
+  readonly asked: BackendRequest;
+  readonly tried: readonly ForwardTarget[];
+  /** Of the mirrors, which are asked once. */
+  readonly copies: readonly BodyCopy[] | undefined;
+  readonly deadlineMs: number | undefined;
+}
+
 /** Sends a request to a backend and its answer to the client, piece by piece. */
 export class Forward {
-  readonly #choice: TargetChoice;
-  readonly #connections: BackendConnections;
+  readonly #options: ForwardOptions;
 
-  constructor(choice: TargetChoice, connections: BackendConnections) {
-    this.#choice = choice;
-    this.#connections = connections;
+  constructor(options: ForwardOptions) {
+    this.#options = options;
   }
 
   /** Never throws: a failure is answered to the client, as far as that is possible, and reported to the exchange. */
   start(exchange: Exchange): void {
-    this.#attempt(exchange, []);
+    const { clock } = this.#options;
+    const { request, path, headers, upgrade, timeoutMs, gateway } = exchange;
+    const method = request.method ?? 'GET';
+    const body = hasBody(request) ? request : undefined;
+    const expectsContinue = body !== undefined && expects(request);
+    const limitMs = gateway?.requestTimeoutMs;
+    const asked = {
+      ...{ method, path, body, expectsContinue, upgrade, timeoutMs },
+      headers: framed(headers, method, body, expectsContinue),
+    };
+    this.#attempt({
+      ...{ exchange, asked, tried: [], copies: undefined },
+      deadlineMs: limitMs === undefined ? undefined : clock.monotonic() + limitMs,
+    });
   }
 
-  #attempt(exchange: Exchange, tried: readonly ForwardTarget[]): void {
-    const { request, response, rule, path, headers, upgrade, timeoutMs } = exchange;
+  #attempt(attempt: Attempt): void {
+    const { choice, connections, mirrors, clock } = this.#options;
+    const { exchange, asked, tried, deadlineMs } = attempt;
+    const { response, rule, gateway } = exchange;
     if (response.destroyed) {
       exchange.onProblem('ClientGone');
       return;
     }
-    const target = this.#choice.choose(rule, tried);
+    const target = choice.choose(rule, tried);
     if (typeof target === 'string') {
       exchange.onProblem(target);
-      answerItself(response, 503, target);
+      answerItself(response, 503, target, gateway);
       return;
     }
     exchange.onTarget(target);
-    const method = request.method ?? 'GET';
-    const body = hasBody(request) ? request : undefined;
+    const copies = attempt.copies ?? (gateway === undefined ? [] : mirrors.send(gateway.mirrors, asked));
     const passer = new AnswerPasser(exchange, (error, isSent) => {
-      if (!isSent) this.#choice.failed(target);
+      if (!isSent) choice.failed(target);
       const isSafe = isSent
-        ? idempotent.has(method) && body === undefined && isLost(error)
+        ? idempotent.has(asked.method) && asked.body === undefined && isLost(error)
         : !sent.isBodyBegun;
-      if (!isSafe || tried.length + 1 >= attempts) return false;
-      this.#attempt(exchange, [...tried, target]);
+      if (!isSafe || tried.length + 1 >= attempts) {
+        for (const copy of copies) copy.end(false);
+        return false;
+      }
+      this.#attempt({ ...attempt, copies, tried: [...tried, target] });
       return true;
     });
-    const expectsContinue = body !== undefined && expects(request);
     let sent: BackendExchange;
     try {
-      sent = this.#connections.send(
-        target,
-        {
-          ...{ method, path, body, expectsContinue, upgrade, timeoutMs },
-          headers: framed(headers, method, body, expectsContinue),
-        },
-        passer,
-      );
+      sent = connections.send(target, { ...asked, copies }, passer);
     } catch (error) {
       // What Node.js does not write: a blank in a path of HTTP/2, for example.
       passer.refused(error instanceof Error ? error : new Error(String(error)));
       return;
     }
     passer.began(sent);
+    if (gateway?.tryTimeoutMs !== undefined) passer.endAfter(clock, gateway.tryTimeoutMs);
+    if (deadlineMs !== undefined) passer.endAfter(clock, deadlineMs - clock.monotonic());
   }
 }
 
@@ -163,6 +197,8 @@ class AnswerPasser implements AnswerHandler {
   #isContinued = false;
   /** Whether the answer has no content, whatever the backend sends. */
   #isBare = false;
+  #isLate = false;
+  readonly #timers: Timer[] = [];
   readonly #onClose = (): void => {
     this.#sent?.abort();
     this.#stopListening();
@@ -181,11 +217,22 @@ class AnswerPasser implements AnswerHandler {
     this.#sent = sent;
   }
 
+  /** Ends the exchange when so much time has passed, whatever it does then. */
+  endAfter(clock: Clock, milliseconds: number): void {
+    this.#timers.push(
+      clock.after(milliseconds, () => {
+        this.#isLate = true;
+        this.#sent?.abort();
+        this.onError(new SilentBackendError());
+      }),
+    );
+  }
+
   /** The request cannot be sent to any backend. */
   refused(error: Error): void {
     this.#stopListening();
     this.#exchange.onProblem('BadRequest', error);
-    answerItself(this.#exchange.response, 400, 'BadRequest');
+    answerItself(this.#exchange.response, 400, 'BadRequest', this.#exchange.gateway);
   }
 
   onSent(): void {
@@ -208,14 +255,17 @@ class AnswerPasser implements AnswerHandler {
     }
   }
 
-  onHead({ status, reason, rawHeaders }: AnswerHead): void {
-    const { request, response, responseActions } = this.#exchange;
+  onHead({ status, reason, rawHeaders, isWhole }: AnswerHead): void {
+    const { request, response } = this.#exchange;
     this.#isBare = request.method === 'HEAD' || status === 204 || status === 205 || status === 304;
     // The client may send its body or not: its next request is where the connection is read no more.
     const isUndecided = expects(request) && !this.#isContinued && hasBody(request);
     if (isUndecided && !(response instanceof Http2ServerResponse)) response.setHeader('connection', 'close');
     try {
-      writeHead(response, status, reason, responseHeaders(rawHeaders, status, responseActions));
+      const headers = this.#headers(rawHeaders, status);
+      // An answer of gRPC without messages has no trailers: its status is in the head, which is the end.
+      if (isWhole === true && response instanceof Http2ServerResponse) endWith(response, status, headers);
+      else writeHead(response, status, reason, headers);
     } catch (error) {
       this.#sent?.abort();
       this.onError(new BadAnswerError('the head of the answer cannot be passed on', { cause: error }));
@@ -243,8 +293,8 @@ class AnswerPasser implements AnswerHandler {
 
   onUpgrade({ status, reason, rawHeaders }: AnswerHead, backend: Duplex, first: Buffer): void {
     this.#stopListening();
-    const { responseActions, upgrade = '', onUpgrade } = this.#exchange;
-    const headers = responseHeaders(rawHeaders, status, responseActions);
+    const { upgrade = '', onUpgrade } = this.#exchange;
+    const headers = this.#headers(rawHeaders, status);
     onUpgrade(headText(status, reason, { ...headers, connection: 'Upgrade', upgrade }), backend, first);
   }
 
@@ -256,14 +306,21 @@ class AnswerPasser implements AnswerHandler {
       cut(response);
       return;
     }
-    if (this.#retry(error, this.#isSent)) return;
+    if (!this.#isLate && this.#retry(error, this.#isSent)) return;
     const problem = error.name === 'TimeoutError' ? 'BackendTimeout' : 'BackendFailed';
     onProblem(problem, error);
     for (const name of response.getHeaderNames()) response.removeHeader(name);
-    answerItself(response, problem === 'BackendTimeout' ? 504 : 502, problem);
+    answerItself(response, problem === 'BackendTimeout' ? 504 : 502, problem, this.#exchange.gateway);
+  }
+
+  #headers(rawHeaders: readonly string[], status: number): Record<string, string | string[]> {
+    const { responseActions, gateway } = this.#exchange;
+    const headers = responseHeaders(rawHeaders, status, responseActions);
+    return gateway === undefined ? headers : { ...gateway.changeAnswer(headers) };
   }
 
   #stopListening(): void {
+    for (const timer of this.#timers) timer.cancel();
     this.#exchange.response.off('close', this.#onClose);
     this.#exchange.response.off('drain', this.#onDrain);
   }
@@ -303,17 +360,59 @@ function writeHead(
   else response.writeHead(status, reason, headers);
 }
 
+/** The head of an answer of HTTP/2 that has nothing else. */
+function endWith(
+  response: Http2ServerResponse,
+  status: number,
+  headers: Record<string, string | string[]>,
+): void {
+  const { stream } = response;
+  // For the log.
+  response.statusCode = status;
+  if (!stream.destroyed) stream.respond({ ...headers, ':status': status }, { endStream: true });
+}
+
+/** How an answer of the router itself is written. */
+interface OwnAnswerForm {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the client speaks gRPC. */
+  readonly isGrpc?: boolean;
+}
+
 /** An answer of the router itself. */
 export function answerItself(
   response: ClientResponse,
   status: number,
   reason: string,
-  headers: Readonly<Record<string, string>> = {},
+  { headers = {}, isGrpc = false }: OwnAnswerForm = {},
 ): void {
   if (response.headersSent || response.destroyed) return;
+  if (isGrpc) {
+    const fields = {
+      'content-type': 'application/grpc',
+      'grpc-status': String(grpcStatusOf(status)),
+      'grpc-message': `${status} ${reason}`,
+    };
+    if (response instanceof Http2ServerResponse) {
+      endWith(response, 200, fields);
+      response.end();
+      return;
+    }
+    writeHead(response, 200, STATUS_CODES[200] ?? '', fields);
+    response.end();
+    return;
+  }
+  // An answer without content has no type either (RFC 9110, 8.3).
+  const isBare = status === 204;
   writeHead(response, status, STATUS_CODES[status] ?? '', {
-    'content-type': 'text/plain; charset=utf-8',
+    ...(isBare ? {} : { 'content-type': 'text/plain; charset=utf-8' }),
     ...headers,
   });
-  response.end(`${status} ${reason}\n`);
+  if (isBare) response.end();
+  else response.end(`${status} ${reason}\n`);
+}
+
+/** Unimplemented for what no rule takes, Unavailable for what no backend answers. */
+function grpcStatusOf(status: number): 12 | 14 {
+  return status === 404 ? 12 : 14;
 }

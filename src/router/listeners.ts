@@ -2,6 +2,7 @@ import type { IncomingMessage, Server as HttpServer } from 'node:http';
 import {
   createSecureServer,
   type Http2SecureServer,
+  type Http2Server,
   Http2ServerResponse,
   type ServerHttp2Session,
 } from 'node:http2';
@@ -9,11 +10,11 @@ import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../client/clock.ts';
 import { createServer as createHttpServer, STATUS_CODES } from '../host/node-http.ts';
-import { maxHello, readClientHello } from '../network/http/client-hello.ts';
 import type { RoutingTable } from '../network/http/routing-table.ts';
 import type { Certificates } from './certificates.ts';
 import { clientAddress, type ClientLimits } from './client-limits.ts';
 import { type ClientRequest, maxHeadBytes } from './exchange.ts';
+import { readServerName } from './first-bytes.ts';
 import type { ClientResponse } from './forward.ts';
 import type { RouterMetrics } from './router-metrics.ts';
 import type { RouterServing } from './serving.ts';
@@ -34,7 +35,7 @@ export interface ListenerOptions {
 }
 
 /** Milliseconds for the head of a request, and for a TLS handshake. */
-const headTimeoutMs = 10_000;
+export const headTimeoutMs = 10_000;
 /** Milliseconds that a connection waits for its next request, as ingress-nginx has it. */
 const keepAliveTimeoutMs = 75_000;
 /** Milliseconds between two looks for slow clients. */
@@ -51,7 +52,8 @@ export interface RouterListener {
   cut(): void;
 }
 
-const timeouts = {
+/** Options of servers that speak HTTP/1.1. */
+export const timeouts = {
   ...{
     headersTimeout: headTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
@@ -62,6 +64,13 @@ const timeouts = {
   },
   // Off, since uploads may be long: the idle timeout cuts slow clients.
   requestTimeout: 0,
+};
+
+/** Options of servers that speak HTTP/2. */
+export const http2Settings = {
+  settings: { maxConcurrentStreams, maxHeaderListSize: maxHeadBytes },
+  // Repeated headers of a backend are passed on as over HTTP/1.1.
+  strictSingleValueFields: false,
 };
 
 /** A listener for requests without TLS. */
@@ -85,25 +94,13 @@ export function httpsListener(options: ListenerOptions): RouterListener {
   const server: Http2SecureServer = createSecureServer({
     ...timeouts,
     ...{ allowHTTP1: true, handshakeTimeout: headTimeoutMs, minVersion: 'TLSv1.2' },
-    settings: { maxConcurrentStreams, maxHeaderListSize: maxHeadBytes },
-    // Repeated headers of a backend are passed on as over HTTP/1.1.
-    strictSingleValueFields: false,
+    ...http2Settings,
     SNICallback: (name, done) => done(null, certificates.contextFor(name)),
   });
   server.setTimeout(idleTimeoutMs);
   serveHttp(server, serving, 'https');
   server.on('tlsClientError', (error: Error) => serving.problem('HandshakeFailed', error));
-  const sessions = new Set<ServerHttp2Session>();
-  server.on('session', (session) => {
-    sessions.add(session);
-    session.on('error', (error: Error) => serving.problem('ConnectionFailed', error));
-    session.on('close', () => sessions.delete(session));
-    boundHeads(session, {
-      ...{ timeoutMs: headTimeoutMs, checkIntervalMs },
-      after: (milliseconds, callback) => clock.after(milliseconds, callback),
-      onLate: () => serving.problem('SlowHead'),
-    });
-  });
+  const sessions = openSessions(server, serving, clock);
   lookFirst(server, options, () => table.hasPassthrough);
   const sockets = openSockets(server, metrics, 'https');
   // A client that names no host gets the default certificate.
@@ -123,9 +120,29 @@ export function httpsListener(options: ListenerOptions): RouterListener {
   };
 }
 
+/** The sessions of HTTP/2 of a server; one whose client is late with a head is cut. */
+export function openSessions(
+  server: Http2Server | Http2SecureServer,
+  serving: RouterServing,
+  clock: Clock,
+): ReadonlySet<ServerHttp2Session> {
+  const sessions = new Set<ServerHttp2Session>();
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.on('error', (error: Error) => serving.problem('ConnectionFailed', error));
+    session.on('close', () => sessions.delete(session));
+    boundHeads(session, {
+      ...{ timeoutMs: headTimeoutMs, checkIntervalMs },
+      after: (milliseconds, callback) => clock.after(milliseconds, callback),
+      onLate: () => serving.problem('SlowHead'),
+    });
+  });
+  return sessions;
+}
+
 /** Requests of both protocols, and what is none. */
-function serveHttp(
-  server: HttpServer | Http2SecureServer,
+export function serveHttp(
+  server: HttpServer | Http2Server | Http2SecureServer,
   serving: RouterServing,
   scheme: 'http' | 'https',
 ): void {
@@ -186,34 +203,15 @@ function lookFirst(server: Http2SecureServer, options: ListenerOptions, isNeeded
 
 function look(socket: Socket, options: ListenerOptions, accept: () => void): void {
   const { clock, table, tunnels, serving, limits } = options;
-  let bytes: Buffer = Buffer.alloc(0);
-  const late = clock.after(headTimeoutMs, () => socket.destroy());
-  const end = (): void => {
-    late.cancel();
-    socket.off('data', take);
-    socket.off('error', fail);
-    socket.off('close', end);
-    socket.pause();
-  };
-  const fail = (): void => {
-    socket.destroy();
-  };
-  const take = (chunk: Buffer): void => {
-    bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
-    const hello = readClientHello(bytes);
-    if (hello.kind === 'incomplete' && bytes.length < maxHello) return;
-    end();
-    const rule =
-      hello.kind === 'hello' && hello.serverName !== undefined
-        ? table.passthrough(hello.serverName)
-        : undefined;
+  readServerName(socket, clock, (serverName, bytes) => {
+    const rule = serverName === undefined ? undefined : table.passthrough(serverName);
     if (rule === undefined) {
       socket.unshift(bytes);
       accept();
       return;
     }
     const { kind, namespace, name } = rule.source;
-    socket.on('error', fail);
+    socket.on('error', () => socket.destroy());
     const object = `${kind} ${namespace}/${name}`;
     const address = clientAddress(socket);
     const leaves = [limits.enter(address) ?? 'TooManyRequests', limits.enterRoute(rule, address, socket)];
@@ -227,28 +225,31 @@ function look(socket: Socket, options: ListenerOptions, accept: () => void): voi
     void tunnels.passThrough(socket, bytes, rule, (problem, error) => {
       serving.problem(problem, error, { object });
     });
-  };
-  socket.on('data', take);
-  socket.on('error', fail);
-  socket.on('close', end);
+  });
 }
 
-function openSockets(server: Server, metrics: RouterMetrics, listener: string): ReadonlySet<Socket> {
+/** The connections of a server. */
+export function openSockets(
+  server: Server,
+  metrics: RouterMetrics,
+  listener: 'http' | 'https' | 'gateway',
+): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     // Whatever else listens: from here to its end an error has a listener.
     socket.on('error', () => socket.destroy());
     sockets.add(socket);
-    metrics.connections.set({ listener }, sockets.size);
+    metrics.connections.inc({ listener });
     socket.on('close', () => {
       sockets.delete(socket);
-      metrics.connections.set({ listener }, sockets.size);
+      metrics.connections.dec({ listener });
     });
   });
   return sockets;
 }
 
-async function closed(server: Server): Promise<void> {
+/** Accepts no more connections; resolves when all have ended. */
+export async function closed(server: Server): Promise<void> {
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
   });

@@ -45,7 +45,7 @@ export class RouterMetrics {
     });
     this.connections = new Gauge({
       name: 'servicenet_router_connections',
-      help: 'Open connections of clients, by listener: http, https.',
+      help: 'Open connections of clients, by listener: http, https, gateway.',
       labelNames: ['listener'],
       registers,
     });

@@ -5,7 +5,7 @@ import type { RoutingTable } from '../network/http/routing-table.ts';
 import { type IngressSelection, isServedIngress } from '../network/http/ingress.ts';
 import { restrictionProblem } from '../network/http/route-annotations.ts';
 import { type ClaimChanges, dynamicHeaderProblem, type RouteRefusal } from '../network/http/route-claims.ts';
-import { plainHost, routeRule } from '../network/http/rules.ts';
+import { type KeyPair, plainHost, routeRule } from '../network/http/rules.ts';
 import { joinKey, keyOf, type ObjectKey } from '../objects/meta.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { Secret, Service } from '../objects/types/core.generated.ts';
@@ -15,7 +15,6 @@ import type { Route } from '../objects/types/route.generated.ts';
 import {
   type Certificates,
   inlinePair,
-  type KeyPair,
   keyPairProblem,
   type OfferedCertificate,
   tlsProblem,
@@ -278,10 +277,16 @@ export class RouterView implements ServiceReader {
   }
 
   #pairOf(secret: ObjectKey): KeyPair | undefined {
-    const { 'tls.crt': certificate, 'tls.key': key } = this.#secrets.cache.get(secret)?.data ?? {};
-    if (certificate === undefined || key === undefined) return undefined;
-    return { certificate: fromBase64(certificate), key: fromBase64(key) };
+    const found = this.#secrets.cache.get(secret);
+    return found === undefined ? undefined : decodedPair(found);
   }
+}
+
+/** The certificate and key of a Secret; undefined where one of them is missing. */
+export function decodedPair({ data }: Secret): KeyPair | undefined {
+  const { 'tls.crt': certificate, 'tls.key': key } = data ?? {};
+  if (certificate === undefined || key === undefined) return undefined;
+  return { certificate: fromBase64(certificate), key: fromBase64(key) };
 }
 
 function restrictionRefusal({ metadata }: Route): RouteRefusal | undefined {
@@ -294,7 +299,7 @@ function fromBase64(text: string): string {
 }
 
 /** Other Secrets are not needed, and not kept in memory. */
-function certificateOnly(secret: Secret): Secret {
+export function certificateOnly(secret: Secret): Secret {
   const { 'tls.crt': certificate, 'tls.key': key } = secret.data ?? {};
   secret.data =
     certificate === undefined || key === undefined ? {} : { 'tls.crt': certificate, 'tls.key': key };

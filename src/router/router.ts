@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock, Random } from '../client/clock.ts';
 import type { Informers } from '../client/informers/informer.ts';
 import type { Host } from '../host/host.ts';
+import type { RefusedRequest } from '../network/flows/tracker.ts';
 import { RoutingTable } from '../network/http/routing-table.ts';
 import type { IngressSelection } from '../network/http/ingress.ts';
 import type { RouteClaimOptions } from '../network/http/route-claims.ts';
@@ -12,6 +13,10 @@ import { Certificates } from './certificates.ts';
 import { BackendConnections } from './backends.ts';
 import { ClientLimits } from './client-limits.ts';
 import { Forward } from './forward.ts';
+import { GatewayListeners } from './gateway/listeners.ts';
+import { GatewayView } from './gateway/view.ts';
+import { ingressDecisions } from './decisions.ts';
+import { Mirrors } from './gateway/mirrors.ts';
 import type { ForwardedPolicy } from './headers.ts';
 import { httpListener, httpsListener, type RouterListener } from './listeners.ts';
 import { RouterMetrics } from './router-metrics.ts';
@@ -25,6 +30,8 @@ export interface RoutingOptions {
   readonly selection: IngressSelection;
   /** Whether Routes are served. */
   readonly routes: boolean;
+  /** Whether Gateways of our classes are served. */
+  readonly gateways: boolean;
   /** Who has which host, among Ingresses and Routes. */
   readonly claims: RouteClaimOptions;
   /** The Secret of the certificate for hosts that have none: `namespace/name`. */
@@ -54,6 +61,8 @@ export interface RouterOptions {
   /** 0: any free one. */
   readonly httpPort: number;
   readonly httpsPort: number;
+  /** Is told each request that the router itself refuses. */
+  readonly onRefused?: (request: RefusedRequest) => void;
 }
 
 /** Where a router answers. */
@@ -62,6 +71,8 @@ export interface RouterPorts {
   readonly https: number;
 }
 
+/** Milliseconds that a start waits until Gateways are served. */
+const gatewaysWaitMs = 5000;
 /** Milliseconds between two checks whether a drain is over. */
 const drainStepMs = 20;
 
@@ -69,6 +80,8 @@ const drainStepMs = 20;
 export class Router {
   readonly view: RouterView;
   readonly table: RoutingTable;
+  /** The Gateways that are served; undefined where none are. */
+  readonly gateways: GatewayView | undefined;
   readonly #options: RouterOptions;
   readonly #connections: BackendConnections;
   readonly #tunnels: Tunnels;
@@ -77,6 +90,8 @@ export class Router {
   readonly #certificates = new Certificates();
   readonly #routerMetrics: RouterMetrics;
   readonly #listeners: RouterListener[] = [];
+  readonly #gatewayListeners: GatewayListeners;
+  #planning: Promise<void> | undefined;
   readonly #stopping = new AbortController();
   #isServing = false;
 
@@ -99,13 +114,30 @@ export class Router {
     const choice = new TargetChoice(this.view, clock, random);
     this.view.onBackends = () => choice.changed();
     this.#connections = new BackendConnections({ host, clock, connectTimeoutMs });
+    const mirrors = new Mirrors({
+      choice,
+      connections: this.#connections,
+      clock,
+      metrics: this.#routerMetrics,
+    });
     this.#tunnels = new Tunnels(choice, this.#connections);
     this.#limits = new ClientLimits(routing.maxClientRequests, clock);
-    this.#serving = new RouterServing({
-      ...{ table: this.table, tunnels: this.#tunnels, forward: new Forward(choice, this.#connections) },
-      ...{ clock, log, accessLog, forwardedPolicy, metrics: this.#routerMetrics },
-      ...{ limits: this.#limits, upgrades, backendTimeoutMs },
+    const forward = new Forward({ choice, connections: this.#connections, mirrors, clock });
+    const serving = {
+      ...{ forward, tunnels: this.#tunnels, limits: this.#limits, metrics: this.#routerMetrics },
+      ...{ clock, log, accessLog, forwardedPolicy, upgrades, backendTimeoutMs },
+      onRefused: options.onRefused,
+    };
+    this.#serving = new RouterServing({ ...serving, decide: ingressDecisions(this.table) });
+    this.#gatewayListeners = new GatewayListeners({
+      ...serving,
+      ...{ host, random, choice, addresses: options.addresses },
     });
+    this.gateways = routing.gateways
+      ? new GatewayView({ informers, clock, random, log, metrics }, (ports) =>
+          this.#gatewayListeners.apply(ports),
+        )
+      : undefined;
   }
 
   /** Fails until the router listens and has all objects, and again from its end on. */
@@ -140,14 +172,26 @@ export class Router {
       await this.close(0);
       throw error;
     }
+    this.#planning = this.gateways?.run(this.#stopping.signal);
+    await this.#gatewaysServed();
     this.#isServing = true;
     log.info({ addresses, ...ports }, 'routing HTTP');
     return ports;
   }
 
+  /** A router that may not read some kind of Gateway API serves the rest. */
+  async #gatewaysServed(): Promise<void> {
+    if (this.gateways === undefined) return;
+    const over = new AbortController();
+    const late = this.#options.clock.after(gatewaysWaitMs, () => over.abort());
+    await this.gateways.served(AbortSignal.any([over.signal, this.#stopping.signal]));
+    late.cancel();
+  }
+
   /** From now on it is not ready, but still answers: load balancers have time to notice. */
   lameduck(): void {
     this.#serving.drain();
+    this.#gatewayListeners.lameduck();
   }
 
   /**
@@ -162,15 +206,17 @@ export class Router {
     this.#isServing = false;
     const listeners = this.#listeners.splice(0);
     const drain = { isOver: false };
-    const drained = Promise.all(listeners.map((listener) => listener.drain())).then(() => {
+    const drains = [...listeners, this.#gatewayListeners].map((listener) => listener.drain());
+    const drained = Promise.all(drains).then(() => {
       drain.isOver = true;
     });
     const deadline = clock.monotonic() + drainTimeout;
     while ((!drain.isOver || this.#tunnels.size > 0) && clock.monotonic() < deadline)
       await clock.sleep(drainStepMs);
     this.#tunnels.close();
-    for (const listener of listeners) listener.cut();
+    for (const listener of [...listeners, this.#gatewayListeners]) listener.cut();
     await drained;
+    await this.#planning;
     this.#connections.close();
   }
 

@@ -4,14 +4,14 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Clock } from '../client/clock.ts';
 import { ServerResponse } from '../host/node-http.ts';
-import type { HttpDecision, RoutingTable } from '../network/http/routing-table.ts';
-import { rewrittenPath } from '../network/http/route-annotations.ts';
-import type { HttpRule } from '../network/http/rules.ts';
+import type { RefusedRequest } from '../network/flows/tracker.ts';
+import type { HttpRule, RuleSource } from '../network/http/rules.ts';
 import { LogThrottle } from '../telemetry/log.ts';
 import { unanswered } from '../tls/unanswered.ts';
-import { type Asked, portOf, readAsked, secureUrl, withoutQuery } from './asked.ts';
+import { type Asked, portOf, readAsked } from './asked.ts';
 import type { ForwardTarget } from './backends.ts';
 import { clientAddress, type ClientLimits } from './client-limits.ts';
+import type { Decide, ForwardedRequest, OwnAnswer, Scheme } from './decisions.ts';
 import type { ClientRequest } from './exchange.ts';
 import { answerItself, type ClientResponse, cut, type Forward, type ForwardProblem } from './forward.ts';
 import { type ClientConnection, type ForwardedPolicy, requestHeaders } from './headers.ts';
@@ -19,7 +19,7 @@ import type { RouterMetrics } from './router-metrics.ts';
 import type { Tunnels } from './tunnels.ts';
 
 export interface RouterServingOptions {
-  readonly table: RoutingTable;
+  readonly decide: Decide;
   readonly forward: Forward;
   readonly tunnels: Tunnels;
   readonly limits: ClientLimits;
@@ -33,6 +33,8 @@ export interface RouterServingOptions {
   readonly accessLog: boolean;
   readonly forwardedPolicy: ForwardedPolicy;
   readonly metrics: RouterMetrics;
+  /** Is told each request that the router itself refuses; undefined: nobody is. */
+  readonly onRefused: ((request: RefusedRequest) => void) | undefined;
 }
 
 /** Milliseconds that a client may be silent longer than a backend: it gets the answer that the backend timed out. */
@@ -157,7 +159,7 @@ export class RouterServing {
     upgrade: Upgrade | undefined,
     switched: () => void = () => undefined,
   ): void {
-    const { forward, table, limits, tunnels, backendTimeoutMs } = this.#options;
+    const { decide, forward, limits, tunnels, backendTimeoutMs } = this.#options;
     const asked = readAsked(request);
     if (typeof asked === 'number') {
       // How long the request is may be in doubt: what follows is not read.
@@ -165,23 +167,19 @@ export class RouterServing {
       answerItself(response, asked, asked === 501 ? 'NotImplemented' : 'BadRequest');
       return;
     }
-    const decision = table.resolve({ scheme, host: asked.host, path: withoutQuery(asked.path) });
-    record.decided(decision, asked);
-    if (decision.kind === 'refuse') {
-      answerItself(response, decision.status, decision.reason);
+    const treatment = decide(request, asked, scheme);
+    record.decided(treatment, asked);
+    if (treatment.kind === 'answer') {
+      answerItself(response, treatment.status, treatment.reason, treatment);
       return;
     }
-    if (decision.kind === 'redirect') {
-      answerItself(response, decision.status, 'Redirect', { location: secureUrl(asked) });
-      return;
-    }
-    const { rule } = decision;
+    const { rule, path, responseActions, gateway, tunnelTimeoutMs } = treatment;
     const address = clientAddress(request.socket);
     const ended = upgrade === undefined ? response : upgrade.socket;
     const leave = limits.enter(address);
     if (leave === undefined) {
       record.problem('TooManyRequests');
-      answerItself(response, 429, 'TooManyRequests');
+      answerItself(response, 429, 'TooManyRequests', gateway);
       return;
     }
     ended.on('close', leave);
@@ -193,17 +191,15 @@ export class RouterServing {
       return;
     }
     ended.on('close', leaveRoute);
-    const { timeoutMs = backendTimeoutMs, tunnelTimeoutMs, hsts, rewriteTarget } = rule.settings ?? {};
+    const {
+      timeoutMs = Math.max(backendTimeoutMs, gateway?.requestTimeoutMs ?? gateway?.tryTimeoutMs ?? 0),
+    } = treatment;
     if (timeoutMs > backendTimeoutMs) awaitLonger(request, timeoutMs + clientGraceMs);
-    const headers = this.#headers(request, asked.host === '' ? ownNameOf(rule) : asked.host, scheme, rule);
+    const host = asked.host === '' ? ownNameOf(rule) : asked.host;
+    const headers = this.#headers(request, host, scheme, treatment);
     if (upgrade !== undefined) headers.push('Connection', 'Upgrade', 'Upgrade', upgrade.protocol);
     forward.start({
-      ...{ request, response, rule, headers, timeoutMs },
-      path: rewriteTarget === undefined ? asked.path : rewrittenPath(asked.path, rule.path, rewriteTarget),
-      responseActions:
-        hsts === undefined || scheme === 'http'
-          ? rule.responseHeaders
-          : [...rule.responseHeaders, { name: 'strict-transport-security', value: hsts }],
+      ...{ request, response, rule, headers, path, responseActions, timeoutMs, gateway },
       upgrade: upgrade?.protocol,
       onUpgrade: (text, backend, first) => {
         if (upgrade === undefined) return;
@@ -227,53 +223,63 @@ export class RouterServing {
     log.warn({ reason, ...more, ...(error === undefined ? {} : { err: error }) }, 'a request failed');
   };
 
-  #headers(request: ClientRequest, host: string, scheme: Scheme, rule: HttpRule): string[] {
+  #headers(
+    request: ClientRequest,
+    host: string,
+    scheme: Scheme,
+    { rule, gateway }: ForwardedRequest,
+  ): string[] {
     const client: ClientConnection = {
       address: clientAddress(request.socket),
       scheme,
       // A Service maps this port to the one that this process listens on.
       port: portOf(host) ?? defaultPort[scheme],
     };
-    return requestHeaders(
-      request.rawHeaders,
-      host,
-      client,
-      this.#options.forwardedPolicy,
-      rule.requestHeaders,
-    );
+    const { forwardedPolicy } = this.#options;
+    const headers = requestHeaders(request.rawHeaders, host, client, forwardedPolicy, rule.requestHeaders);
+    return gateway === undefined ? headers : [...gateway.changeHeaders(headers)];
   }
 
   #record(request: ClientRequest): RequestRecord {
-    const { clock, log, metrics, accessLog } = this.#options;
+    const { clock, log, metrics, accessLog, onRefused } = this.#options;
     const began = clock.monotonic();
-    let rule: HttpRule | undefined;
+    let source: RuleSource | undefined;
     let target: ForwardTarget | undefined;
     let reason: string | undefined;
     let host: string | undefined;
+    let client = { client: '', clientPort: 0 };
+    const refuse = (word: string): void => {
+      reason = word;
+      // Later, the connection may be gone.
+      const { remoteAddress = '', remotePort = 0 } = request.socket;
+      client = { client: remoteAddress, clientPort: remotePort };
+    };
     return {
-      decided: (decision: HttpDecision, asked: Asked): void => {
-        ({ rule } = decision);
+      decided: (treatment: OwnAnswer | ForwardedRequest, asked: Asked): void => {
+        ({ source } = treatment);
         ({ host } = asked);
-        if (decision.kind === 'refuse') {
-          ({ reason } = decision);
-          metrics.problems.inc({ reason });
+        if (treatment.kind === 'answer' && treatment.isRefusal) {
+          refuse(treatment.reason);
+          metrics.problems.inc({ reason: treatment.reason });
         }
       },
       target: (chosen: ForwardTarget): void => {
         target = chosen;
       },
       problem: (word: ForwardProblem, error?: Error): void => {
-        reason = word;
-        const source = rule?.source;
+        refuse(word);
         const object = source === undefined ? '' : `${source.kind} ${source.namespace}/${source.name}`;
         const backend = target === undefined ? {} : { backend: `${target.address} ${target.port}` };
         this.problem(word, error, { object, ...backend });
       },
       end: (status: number): void => {
         const milliseconds = clock.monotonic() - began;
-        metrics.count({ source: rule?.source, status, seconds: milliseconds / 1000 });
+        metrics.count({ source, status, seconds: milliseconds / 1000 });
+        const { method = '', httpVersion, url = '', socket } = request;
+        const object = source === undefined ? undefined : `${source.kind} ${source.namespace}/${source.name}`;
+        if (reason !== undefined)
+          onRefused?.({ ...client, method, host: host ?? '', path: url, status, reason, object });
         if (!accessLog) return;
-        const { method, httpVersion, url, socket } = request;
         log.info(
           {
             ...{
@@ -285,9 +291,7 @@ export class RouterServing {
               client: socket.remoteAddress,
             },
             ...{ milliseconds: Math.round(milliseconds * 10) / 10, reason },
-            ...(rule === undefined
-              ? {}
-              : { object: `${rule.source.kind} ${rule.source.namespace}/${rule.source.name}` }),
+            ...(object === undefined ? {} : { object }),
             ...(target === undefined ? {} : { backend: `${target.address} ${target.port}` }),
           },
           'request',
@@ -297,11 +301,9 @@ export class RouterServing {
   }
 }
 
-type Scheme = 'http' | 'https';
-
 /** What is known of a request, for its log line and the metrics. */
 interface RequestRecord {
-  readonly decided: (decision: HttpDecision, asked: Asked) => void;
+  readonly decided: (treatment: OwnAnswer | ForwardedRequest, asked: Asked) => void;
   readonly target: (chosen: ForwardTarget) => void;
   readonly problem: (word: ForwardProblem, error?: Error) => void;
   readonly end: (status: number) => void;

@@ -46,7 +46,9 @@ export class Tunnels {
       backend?.destroy();
       return;
     }
-    backend.write(hello);
+    // Where the client may send its end and still read, so may the backend.
+    backend.allowHalfOpen = client.allowHalfOpen;
+    if (hello.length > 0) backend.write(hello);
     this.join(client, backend, rule.settings?.tunnelTimeoutMs);
   }
 

@@ -32,6 +32,12 @@ export type TrustOptions = Pick<
   'ca' | 'allowPartialTrustChain' | 'checkServerIdentity' | 'rejectUnauthorized'
 >;
 
+/** A name that a certificate may have to have. */
+interface PeerName {
+  readonly type: 'Hostname' | 'URI';
+  readonly value: string;
+}
+
 type Connected = [null, Socket | TLSSocket] | [Error, null];
 /** A connector of undici. */
 type Connector<Options> = (options: Options, callback: (...connected: Connected) => void) => void;
@@ -73,6 +79,15 @@ export class PeerTrust {
    * @param host the name or the address that its certificate must be for; undefined: for any.
    */
   fault(socket: TLSSocket, host: string | undefined, nowMs: number): UntrustedPeer | undefined {
+    return this.namesFault(socket, host === undefined ? [] : [{ type: 'Hostname', value: host }], nowMs);
+  }
+
+  /**
+   * As {@link fault}, for a peer whose certificate must have one of several names (BackendTLSPolicy of Gateway API).
+   *
+   * @param names none: any name will do; a URI is compared as it is written.
+   */
+  namesFault(socket: TLSSocket, names: readonly PeerName[], nowMs: number): UntrustedPeer | undefined {
     const certificate = socket.getPeerX509Certificate();
     if (certificate === undefined)
       return new UntrustedPeer('ERR_TLS_CERT_MISSING', 'the server has sent no certificate');
@@ -85,7 +100,8 @@ export class PeerTrust {
       const code = socket.authorized ? 'CERT_UNTRUSTED' : String(socket.authorizationError);
       if (why !== undefined) return new UntrustedPeer(code, why);
     }
-    return host === undefined ? undefined : hostFault(host, leaf.parts);
+    const faults = names.map((name) => nameFault(name, leaf.parts));
+    return faults.includes(undefined) ? undefined : faults[0];
   }
 
   /**
@@ -243,6 +259,12 @@ function mayServe({ extendedKeyUsage }: CertificateParts): boolean {
 
 /** `maxNamesIncluded`. */
 const maxNamesShown = 100;
+
+function nameFault({ type, value }: PeerName, parts: CertificateParts): UntrustedPeer | undefined {
+  if (type === 'Hostname') return hostFault(value, parts);
+  const isNamed = parts.names?.uri.includes(value) ?? false;
+  return isNamed ? undefined : new UntrustedPeer(wrongName, `certificate is not valid for ${value}`);
+}
 
 /** Why a certificate is not for a host; undefined where it is (`Certificate.VerifyHostname`). */
 function hostFault(host: string, { names, commonName }: CertificateParts): UntrustedPeer | undefined {

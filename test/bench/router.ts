@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,10 +13,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { startApiServer } from '../../src/testing/index.ts';
 import { Objects, portOf, startRouter } from '../support/router/router.ts';
+import { load, type Load, median, residentMiB } from './http-load.ts';
 
 const seconds = Number(process.env['SECONDS_EACH'] ?? 4);
 const rounds = 3;
-const connections = 32;
 const haproxyPort = 28_080;
 
 async function listen(server: Server): Promise<void> {
@@ -67,49 +67,6 @@ const parts: Readonly<Record<string, (backend: number) => Promise<void>>> = {
   },
 };
 
-interface Measured {
-  readonly perSecond: number;
-  /** Milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
-}
-
-async function measure(port: number): Promise<Measured> {
-  const pool = new Pool(`http://127.0.0.1:${port}`, { connections, pipelining: 1 });
-  const times: number[] = [];
-  const end = performance.now() + seconds * 1000;
-  const began = performance.now();
-  await Promise.all(
-    Array.from({ length: connections }, async () => {
-      while (performance.now() < end) {
-        const sent = performance.now();
-        const { statusCode, body } = await pool.request({
-          path: '/',
-          method: 'GET',
-          headers: { host: 'web.test' },
-        });
-        const text = await body.arrayBuffer();
-        if (statusCode !== 200 || text.byteLength !== 1024) throw new Error(`status ${statusCode}`);
-        times.push(performance.now() - sent);
-      }
-    }),
-  );
-  const elapsed = (performance.now() - began) / 1000;
-  await pool.close();
-  times.sort((a, b) => a - b);
-  const at = (share: number): number => times[Math.floor(times.length * share)] ?? 0;
-  return { perSecond: times.length / elapsed, p50: at(0.5), p99: at(0.99) };
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-}
-
-function residentMiB(pid: number | undefined): number {
-  const [, pages = '0'] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid ?? 0}/status`, 'utf8')) ?? [];
-  return Number(pages) / 1024;
-}
-
 async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'servicenet-bench-'));
   const children: ChildProcess[] = [];
@@ -158,17 +115,16 @@ backend out
       pipe,
       router,
     };
-    const results = new Map<string, Measured[]>();
+    const results = new Map<string, Load[]>();
     for (let round = 0; round <= rounds; round++) {
       for (const [name, { port }] of Object.entries(servers)) {
-        const measured = await measure(port);
+        const measured = await load(port, 'web.test', seconds);
         // The first round is for the compilers.
         if (round > 0) results.set(name, [...(results.get(name) ?? []), measured]);
       }
     }
     for (const [name, { pid }] of Object.entries(servers)) {
-      const of = (member: keyof Measured): number =>
-        median((results.get(name) ?? []).map((one) => one[member]));
+      const of = (member: keyof Load): number => median((results.get(name) ?? []).map((one) => one[member]));
       console.log(
         `${name.padEnd(8)} ${of('perSecond').toFixed(0).padStart(7)} requests/s  p50 ${of('p50').toFixed(2)} ms  p99 ${of('p99').toFixed(2)} ms  ${residentMiB(pid).toFixed(0)} MiB`,
       );

@@ -11,11 +11,11 @@ import { startRouter } from '../support/router/router.ts';
 const own = kustomizeWith('router').filter(({ metadata }) => metadata.name === 'servicenet-router');
 
 test('the role grants what the router reads, by watches that begin with a list and by lists, and writes of status, Leases and Events', async () => {
-  const api = await startApiServer({ controllers: [], nodes: 0 });
+  const api = await startApiServer({ controllers: [], nodes: 0, gatewayApi: 'standard' });
   const asked = new Set<string>();
   for (const watchList of [true, false]) {
     const recorder = new PermissionRecorder(api.client, { watchList, lagging: undefined });
-    const router = await startRouter(recorder);
+    const router = await startRouter(recorder, { gateways: true });
     await router.stop();
     for (const phrase of recorder.phrases()) asked.add(phrase);
   }
@@ -23,7 +23,16 @@ test('the role grants what the router reads, by watches that begin with a list a
   const granted = grantsOf(own).map(({ name }) => name);
   const writes = granted.filter((name) => !asked.has(name));
   expect([...asked].filter((name) => !granted.includes(name))).toEqual([]);
-  expect(writes.filter((name) => !/leases|status|events/.test(name))).toEqual([]);
+  // Those of its leader: what GatewayWriter and gatewayClassLoop make and read.
+  const ofGateways = [
+    ...['create services', 'patch services'],
+    ...['create endpointslices.discovery.k8s.io', 'patch endpointslices.discovery.k8s.io'],
+    'update gateways.gateway.networking.k8s.io/finalizers',
+    'get customresourcedefinitions.apiextensions.k8s.io',
+  ];
+  expect(writes.filter((name) => !/leases|status|events/.test(name)).toSorted()).toEqual(
+    ofGateways.toSorted(),
+  );
 });
 
 test('the flags of the Deployment are those of the command', () => {

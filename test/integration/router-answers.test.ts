@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Objects, type RunningRouter, startPlainBackend, startRouter } from '../support/router/router.ts';
 

@@ -1,6 +1,6 @@
 /** What the ingress conformance suite asks of a controller (ingress-controller-conformance, features), by real requests. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { type Answered, ask } from '../support/router/requests.ts';
 import {

@@ -4,7 +4,7 @@ import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { ask } from '../support/router/requests.ts';
 import { Objects, type RunningRouter, startPlainBackend, startRouter } from '../support/router/router.ts';

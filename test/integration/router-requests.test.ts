@@ -9,7 +9,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { ask, sendText } from '../support/router/requests.ts';
 import { Objects, portOf, type RunningRouter, startRouter } from '../support/router/router.ts';

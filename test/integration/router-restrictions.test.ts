@@ -1,7 +1,7 @@
 /** What annotations of Routes ask, and what the objects say of it. */
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { ask, sendText } from '../support/router/requests.ts';
 import {

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:https';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { Clients } from '../../src/client/resource-client.ts';
 import { systemClock } from '../../src/client/clock.ts';
 import { InformerFactory } from '../../src/client/informers/shared-informer.ts';

@@ -9,7 +9,7 @@ import {
   createCertificateAuthority,
   issueServerCertificate,
   type CertificatePair,
-} from '../../src/apiserver/pki/certificates.ts';
+} from '../../src/tls/certificates.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { ask, keepAlive } from '../support/router/requests.ts';
 import {

@@ -8,7 +8,7 @@ import {
 } from 'node:crypto';
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import * as der from '../../src/apiserver/pki/der.ts';
+import * as der from '../../src/tls/der.ts';
 
 /** What a certificate of a test says: also what no authority of ours would issue. */
 export interface CertificateTemplate {

@@ -14,7 +14,7 @@ import { recordFieldManager } from '../rest/commit.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { deleteCustomObjects } from './delete-custom-objects.ts';
 import { areNamesAccepted, setEstablished, acceptNames, type NamedDefinition } from './names.ts';
-import { type Generation, resourcesOf, storageResourceOf } from './serve.ts';
+import { type Generation, LateSchemas, resourcesOf, storageResourceOf } from './serve.ts';
 import { type ConverterContext, WebhookConverter } from './webhook-converter.ts';
 
 const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
@@ -30,7 +30,8 @@ interface RunningGeneration extends Generation {
 
 /** The versions of a definition that are served. */
 interface Served {
-  readonly definition: CustomResourceDefinition;
+  /** Not the definition itself, which can be large. */
+  readonly stored: StoredObject;
   readonly generation: RunningGeneration;
   readonly resources: readonly ServedResource[];
 }
@@ -43,9 +44,10 @@ interface Named extends NamedDefinition {
 
 /** True where an update does not change how objects are read and written (`updateCustomResourceDefinition`). */
 function isSameGeneration(
-  before: CustomResourceDefinition,
+  { object: before }: StoredObject,
   { spec, status }: CustomResourceDefinition,
 ): boolean {
+  if (!isCustomResourceDefinition(before)) return false;
   return jsonEqual(before.spec, spec) && jsonEqual(before.status.acceptedNames, status.acceptedNames);
 }
 
@@ -92,7 +94,7 @@ export class CustomResourceDefinitions {
     const { group } = object.spec;
     const { acceptedNames } = object.status;
     this.#named.set(stored.key, { group, status: { acceptedNames }, hasConflict: !areNamesAccepted(object) });
-    if (hasCondition(object, 'Established')) this.#serve(stored.key, object);
+    if (hasCondition(object, 'Established')) this.#serve(stored, object);
     else this.#unserve(stored.key);
     this.#enqueue(stored.key);
   }
@@ -106,17 +108,18 @@ export class CustomResourceDefinitions {
       });
   }
 
-  #serve(key: string, definition: CustomResourceDefinition): void {
+  #serve(stored: StoredObject, definition: CustomResourceDefinition): void {
+    const { key } = stored;
     const { resources } = this.#core;
     const before = this.#served.get(key);
     const generation =
-      before !== undefined && isSameGeneration(before.definition, definition)
+      before !== undefined && isSameGeneration(before.stored, definition)
         ? before.generation
-        : this.#begin(definition);
+        : this.#begin(stored, definition);
     const next = this.#isBuiltIn(definition) ? [] : resourcesOf(definition, generation);
     for (const old of before?.resources ?? []) resources.remove(old.definition);
     for (const resource of next) resources.add(resource);
-    this.#served.set(key, { definition, generation, resources: next });
+    this.#served.set(key, { stored, generation, resources: next });
     if (before !== undefined && before.generation !== generation) this.#end(before.generation);
   }
 
@@ -127,7 +130,7 @@ export class CustomResourceDefinitions {
     );
   }
 
-  #begin(definition: CustomResourceDefinition): RunningGeneration {
+  #begin(stored: StoredObject, definition: CustomResourceDefinition): RunningGeneration {
     const end = new AbortController();
     // Every open watch adds a listener.
     setMaxListeners(0, end.signal);
@@ -136,7 +139,8 @@ export class CustomResourceDefinitions {
         ? new WebhookConverter(definition, { connect: this.#connect, newUid: () => this.#core.newUid() })
         : undefined;
     if (converter !== undefined) this.#converters.add(converter);
-    return { since: Number(definition.metadata.resourceVersion), replaced: end.signal, converter, end };
+    const schemas = new LateSchemas(stored);
+    return { since: stored.revision, replaced: end.signal, converter, schemas, end };
   }
 
   /** Ends watches. Requests that have begun keep their conversion webhook for {@link drainMs}. */

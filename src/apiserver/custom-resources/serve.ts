@@ -17,11 +17,14 @@ import { DecodeError } from '../schema/decode.ts';
 import type { StructSchema } from '../schema/schema.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import type { WebhookConverter } from './webhook-converter.ts';
-import { deepFreeze } from '../../objects/json.ts';
+import { deepFreeze, jsonEqual } from '../../objects/json.ts';
 import { encodeSorted } from '../schema/encode.ts';
 import { createHash } from 'node:crypto';
 import { customScale, customResourceStrategy } from '../../registry/apiextensions/customresource.ts';
-import { hasCondition } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
+import {
+  hasCondition,
+  isCustomResourceDefinition,
+} from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
 
 /** The schemas of one version of a definition. */
@@ -226,6 +229,55 @@ export interface Generation {
   readonly replaced: AbortSignal;
   /** For the conversion strategy Webhook. */
   readonly converter: WebhookConverter | undefined;
+  readonly schemas: LateSchemas;
+}
+
+/**
+ * The schemas of a definition's versions, each read from the stored definition when it is first asked for: most kinds
+ * of a cluster are never used, and a schema takes ten times the memory of its text. Versions with equal schemas share
+ * one, and what is compiled of it.
+ */
+export class LateSchemas {
+  readonly #stored: StoredObject;
+  readonly #loaded = new Map<string, JSONSchemaProps | undefined>();
+  readonly #structs = new Map<JSONSchemaProps | undefined, StructSchema>();
+
+  constructor(stored: StoredObject) {
+    this.#stored = stored;
+  }
+
+  /** As the definition has it; undefined for a version without one. */
+  openAPIV3SchemaOf(version: string): JSONSchemaProps | undefined {
+    if (this.#loaded.has(version)) return this.#loaded.get(version);
+    const { object } = this.#stored;
+    const versions = isCustomResourceDefinition(object) ? (object.spec.versions ?? []) : [];
+    const own = versions.find(({ name }) => name === version)?.schema?.openAPIV3Schema;
+    const equal = [...this.#loaded.values()].find((loaded) => jsonEqual(loaded, own));
+    this.#loaded.set(version, equal ?? own);
+    return equal ?? own;
+  }
+
+  /** @param kind for error texts. */
+  structOf(version: string, kind: string): StructSchema {
+    const schema = this.openAPIV3SchemaOf(version);
+    let struct = this.#structs.get(schema);
+    if (struct === undefined) this.#structs.set(schema, (struct = schemaFromCustomResource(schema, kind)));
+    return struct;
+  }
+
+  /** The version, with its schema only when that is read. */
+  late(version: CustomResourceDefinitionVersion): CustomResourceDefinitionVersion {
+    const { schema, ...rest } = version;
+    if (schema === undefined) return rest;
+    const read = (): JSONSchemaProps | undefined => this.openAPIV3SchemaOf(rest.name);
+    return {
+      ...rest,
+      get schema() {
+        const openAPIV3Schema = read();
+        return openAPIV3Schema === undefined ? {} : { openAPIV3Schema };
+      },
+    };
+  }
 }
 
 /** The resources of an established definition: one for each served version, by its accepted names. */
@@ -254,22 +306,24 @@ function conversionOf(
   { spec, status }: CustomResourceDefinition,
   { name }: CustomResourceDefinitionVersion,
   storage: string,
-  { converter, since }: Generation,
+  { converter, since, schemas }: Generation,
 ): Pick<ServedResource, 'shared' | 'conversion'> {
   const versions = spec.versions ?? [];
   if (versions.length <= 1 && (status.storedVersions ?? []).length <= 1) return { shared: undefined };
   if (converter === undefined) return { shared: sameFieldsForm(spec.group, name, storage) };
   const { kind } = status.acceptedNames;
-  const schemas = versions.map((version) => {
-    const openAPIV3Schema = version.schema?.openAPIV3Schema;
-    const schema = schemaFromCustomResource(openAPIV3Schema, kind);
-    return [`${spec.group}/${version.name}`, { schema, openAPIV3Schema }] as const;
+  const bySchema = versions.map(({ name: version }) => {
+    const openAPIV3Schema = schemas.openAPIV3SchemaOf(version);
+    return [
+      `${spec.group}/${version}`,
+      { schema: schemas.structOf(version, kind), openAPIV3Schema },
+    ] as const;
   });
   const conversion = new ConvertedObjects({
     converter,
     apiVersion: `${spec.group}/${name}`,
     storedApiVersion: `${spec.group}/${storage}`,
-    versions: new Map(schemas),
+    versions: new Map(bySchema),
     since,
   });
   return { shared: undefined, conversion };
@@ -285,6 +339,10 @@ function serveVersion(
   const storedVersion = storage?.name ?? version.name;
   const conversions = conversionOf(definition, version, storedVersion, generation);
   const versions = spec.versions ?? [];
+  // Nothing that is called later may hold the definition: its schemas are large.
+  const { schemas } = generation;
+  const names = new Set(versions.map(({ name }) => name));
+  const { name, additionalPrinterColumns: columns = [] } = version;
   const {
     plural,
     singular = '',
@@ -314,7 +372,10 @@ function serveVersion(
       categories,
       verbs: hasCondition(definition, 'Terminating') ? verbsWhileTerminating : verbs,
       schema: `${spec.group.split('.').reverse().join('.')}.${version.name}.${kind}`,
-      strategy: customResourceStrategy({ apiVersion, ...storedForm, kind, namespaced, version }),
+      strategy: customResourceStrategy({
+        ...{ apiVersion, ...storedForm, kind, namespaced },
+        version: schemas.late(version),
+      }),
       ...(storage?.served === true
         ? { storageVersionHash: storageVersionHash(spec.group, storage.name, kind) }
         : {}),
@@ -323,12 +384,9 @@ function serveVersion(
         : { scale: customScale(version.subresources.scale) }),
       ...(warning === undefined ? {} : { deprecationWarning: warning }),
     },
-    schemaFromCustomResource(version.schema?.openAPIV3Schema, kind),
-    () => customTableConverter(version.additionalPrinterColumns ?? []),
-    (name) => {
-      const other = versions.find((candidate) => candidate.name === name);
-      return other === undefined ? undefined : schemaFromCustomResource(other.schema?.openAPIV3Schema, kind);
-    },
+    () => schemas.structOf(name, kind),
+    () => customTableConverter(columns),
+    (other) => (names.has(other) ? schemas.structOf(other, kind) : undefined),
     { ...conversions, replaced: generation.replaced },
   );
 }

@@ -6,7 +6,6 @@ import { encode } from '../http/reply.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import type { BodyPart, LongBody } from '../http/long-body.ts';
 import { registeredKind } from '../schema/builtin.ts';
-import { encodeObject } from '../schema/encode.ts';
 import { writeYaml, yamlParts } from '../schema/yaml/write-yaml.ts';
 import { writeProtobufItem, writeProtobufList } from '../schema/protobuf/write-protobuf.ts';
 import type { StoredObject } from '../storage/storage.ts';
@@ -14,7 +13,7 @@ import { partialMetadata, partialMetadataList } from '../tables/table.ts';
 import { toTable } from '../tables/table.ts';
 import type { WriteResult } from './create.ts';
 import { convertOne, inOrderOf, type Output, outputOf } from './output.ts';
-import { otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
+import { encodeOf, otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 import { inSlices, mapInSlices } from '../../telemetry/time-slice.ts';
 
@@ -53,7 +52,7 @@ export class Responder {
     const { as, mediaType } = this.#output.negotiated;
     const shown = presented(this.#resource, object);
     if (as === '') {
-      const json = encodeObject(this.#resource.schema, shown);
+      const json = encodeOf(this.#resource, shown);
       if (mediaType === 'application/json') this.#reply.send(code, mediaType, `${json}\n`);
       else await this.#value(code, JSON.parse(json));
       return;

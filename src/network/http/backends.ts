@@ -2,7 +2,7 @@ import { chosenEndpoints } from '../../objects/endpoints.ts';
 import { compareText } from '../../objects/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { Endpoint, EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import type { Backend } from './rules.ts';
+import type { Backend, RuleSource } from './rules.ts';
 
 /** Where the requests of a backend may go. */
 export interface BackendEndpoints {
@@ -28,23 +28,25 @@ const nowhere = (problem: BackendEndpoints['problem']): BackendEndpoints => ({
 /**
  * The endpoints of a backend ({@link chosenEndpoints}).
  *
- * @param kind of the object that names the backend: an Ingress names a port of the Service, a Route one of the endpoints.
+ * @param kind of the object that names the backend: a Route of OpenShift names a port of the endpoints, all others one of
+ *   the Service.
  * @param slices of the Service.
  */
 export function backendEndpoints(
   { port }: Pick<Backend, 'port'>,
-  kind: 'Ingress' | 'Route',
+  kind: RuleSource['kind'],
   service: Pick<Service, 'spec'> | undefined,
   slices: readonly EndpointSlice[],
 ): BackendEndpoints {
   if (service === undefined) return nowhere('NoService');
   // A name that whoever writes the Service chooses could lead to what only the router reaches.
   if (service.spec.type === 'ExternalName') return nowhere('ExternalName');
-  const ports = (service.spec.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
+  const transport = kind === 'UDPRoute' ? 'UDP' : 'TCP';
+  const ports = (service.spec.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === transport);
   const servicePort =
-    kind === 'Ingress'
-      ? ports.find((one) => one.name === port || one.port === port)
-      : ports.find((one) => port === undefined || one.name === port || one.targetPort === port);
+    kind === 'Route'
+      ? ports.find((one) => port === undefined || one.name === port || one.targetPort === port)
+      : ports.find((one) => one.name === port || one.port === port);
   const byEndpoint = kind === 'Route' && port !== undefined;
   if (servicePort === undefined && !byEndpoint) return nowhere('NoPort');
   const found: (HttpEndpoint & { readonly source: Endpoint })[] = [];
@@ -55,7 +57,7 @@ export function backendEndpoints(
       const isMeant = byEndpoint
         ? one.name === port || one.port === port
         : (one.name ?? '') === (servicePort?.name ?? '');
-      if (!isMeant || one.port === undefined || (one.protocol ?? 'TCP') !== 'TCP') continue;
+      if (!isMeant || one.port === undefined || (one.protocol ?? 'TCP') !== transport) continue;
       hasPort = true;
       for (const endpoint of slice.endpoints ?? []) {
         const [address] = endpoint.addresses;

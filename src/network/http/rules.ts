@@ -7,7 +7,7 @@ import { type RouteSettings, routeSettings, type Termination } from './route-ann
 
 /** The object that a rule comes from. */
 export interface RuleSource {
-  readonly kind: 'Ingress' | 'Route';
+  readonly kind: 'Ingress' | 'Route' | 'HTTPRoute' | 'GRPCRoute' | 'TLSRoute' | 'TCPRoute' | 'UDPRoute';
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
@@ -32,6 +32,25 @@ export interface Backend {
 export interface HeaderAction {
   readonly name: string;
   readonly value?: string;
+}
+
+/** A certificate with its key, both PEM. */
+export interface KeyPair {
+  /** The certificate of the server, then those of authorities. */
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** TLS to a backend, by a BackendTLSPolicy. */
+export interface BackendTls {
+  /** SNI. */
+  readonly serverName: string;
+  /** PEM of whom is trusted; undefined: the system's authorities. */
+  readonly ca: string | undefined;
+  /** Names of which the certificate has to have one; empty: {@link serverName}. */
+  readonly names: readonly { readonly type: 'Hostname' | 'URI'; readonly value: string }[];
+  /** Shown to the backend where it asks. */
+  readonly client: KeyPair | undefined;
 }
 
 /** How a path matches. A Route's path is a `Prefix`. */
@@ -63,6 +82,8 @@ export interface HttpRule {
   readonly destinationCA: string | undefined;
   /** What annotations of a Route ask. */
   readonly settings: RouteSettings | undefined;
+  /** TLS to the backend of a Route of Gateway API. */
+  readonly backendTls?: BackendTls | undefined;
 }
 
 const ranks: Readonly<Record<PathMatch, number>> = { Exact: 0, Prefix: 1, ImplementationSpecific: 2 };
@@ -92,7 +113,7 @@ export function wildcardOf(host: string): string | undefined {
 }
 
 /** On an Ingress with TLS: `false` serves requests without TLS too, instead of sending them to https. */
-const redirectAnnotation = 'servicenet.dev/ssl-redirect';
+export const redirectAnnotation = 'servicenet.dev/ssl-redirect';
 
 /** The rules that an Ingress adds to the table. */
 export interface IngressRules {

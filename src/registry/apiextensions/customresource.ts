@@ -170,6 +170,7 @@ const notAsked = invalid(
 export interface CustomKind {
   readonly kind: string;
   readonly namespaced: boolean;
+  /** Its schema is read with the first object that needs it. */
   readonly version: CustomResourceDefinitionVersion;
   /** The apiVersion of requests, `<group>/<version>`. */
   readonly apiVersion: string;
@@ -191,7 +192,7 @@ interface CustomObject extends KubeObject {
 /** The rules of the objects of one version of a custom resource (apiextensions `registry/customresource`). */
 export function customResourceStrategy(custom: CustomKind): Strategy<CustomObject> {
   const { kind, namespaced, version, apiVersion, storedApiVersion, since } = custom;
-  const schema = version.schema?.openAPIV3Schema;
+  const schemaOf = (): JSONSchemaProps | undefined => version.schema?.openAPIV3Schema;
   const hasStatus = version.subresources?.status !== undefined;
   const scale = version.subresources?.scale;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
@@ -199,6 +200,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const listErrors = (whole: JSONSchemaProps, object: CustomObject, old?: CustomObject): FieldError[] =>
     old !== undefined && validateListTypes(whole, old).length > 0 ? [] : validateListTypes(whole, object);
   const valueErrors = (object: CustomObject, old?: CustomObject): FieldError[] => {
+    const schema = schemaOf();
     if (schema === undefined) return [];
     return [
       ...validateValue(schema, object, '', old === undefined ? undefined : { value: old }),
@@ -209,6 +211,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     ];
   };
   const statusErrors = (object: CustomObject, old: CustomObject): FieldError[] => {
+    const schema = schemaOf();
     const part = schema?.properties?.['status'];
     if (schema === undefined) return [];
     return [
@@ -222,6 +225,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const tolerated = new WeakMap<CustomObject, readonly FieldError[]>();
   /** CEL rules come last, and only for a value of the right shape. */
   const withRules = (errors: FieldError[], object: CustomObject, old?: CustomObject): FieldError[] => {
+    const schema = schemaOf();
     if (schema === undefined || !hasRules(schema)) return errors;
     if (errors.some(({ reason }) => blocking.has(reason))) return [...errors, notAsked];
     const verdict = validateRules(schema, object, old);
@@ -236,10 +240,15 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       ? []
       : [invalid('apiVersion', object.apiVersion, `must be ${apiVersion}`)]),
   ];
-  const decorate = (object: CustomObject): CustomObject =>
-    schema === undefined || since === undefined || Number(object.metadata.resourceVersion) > since
-      ? object
-      : withDefaults(schema, object);
+  const decorate = (object: CustomObject): CustomObject => {
+    if (since === undefined || Number(object.metadata.resourceVersion) > since) return object;
+    const schema = schemaOf();
+    return schema === undefined ? object : withDefaults(schema, object);
+  };
+  const setDefaults = (object: CustomObject, keepNulls: boolean): void => {
+    const schema = schemaOf();
+    if (schema !== undefined) applyDefaults(schema, object, keepNulls);
+  };
   const base = genericStrategy<CustomObject>({
     ...rules,
     allowUnconditionalUpdate: false,
@@ -260,12 +269,8 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const { status: _unused, ...main } = base;
   return {
     ...main,
-    setDefaults: (object) => {
-      if (schema !== undefined) applyDefaults(schema, object);
-    },
-    setAppliedDefaults: (object) => {
-      if (schema !== undefined) applyDefaults(schema, object, true);
-    },
+    setDefaults: (object) => setDefaults(object, false),
+    setAppliedDefaults: (object) => setDefaults(object, true),
     prepareForCreate(object) {
       if (hasStatus) delete object.status;
       object.metadata.generation = 1;
@@ -275,7 +280,10 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       const changed = !jsonEqual(content(object, hasStatus), content(decorate(old), hasStatus));
       object.metadata.generation = (old.metadata.generation ?? 0) + (changed ? 1 : 0);
     },
-    ...(schema === undefined ? {} : { prepareValidation: () => compileAllRules(schema) }),
+    *prepareValidation() {
+      const schema = schemaOf();
+      if (schema !== undefined) yield* compileAllRules(schema);
+    },
     validateCreate: (object) => {
       const wrong = kindErrors(object);
       if (wrong.length > 0) return withRules(wrong, object);

@@ -15,6 +15,8 @@ export async function ask(
   options: Omit<RequestOptions, 'headers'> & {
     body?: string | Buffer;
     ca?: string;
+    /** Of TLS; default: the host. */
+    servername?: string;
     /** false: the certificate is not checked. */
     rejectUnauthorized?: boolean;
     headers?: Readonly<Record<string, string>>;

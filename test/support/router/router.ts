@@ -4,9 +4,13 @@ import { once } from 'node:events';
 import { pino, type Logger } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
 import { InformerFactory } from '../../../src/client/informers/shared-informer.ts';
+import { Clients } from '../../../src/client/resource-client.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Host } from '../../../src/host/host.ts';
 import { localHost } from '../../../src/host/local-host.ts';
+import type { ObjectKey } from '../../../src/objects/meta.ts';
+import { gatewayClassLoop } from '../../../src/router/gateway/classes.ts';
+import { GatewayWriter } from '../../../src/router/gateway/writer.ts';
 import { Router, type RouterPorts, type RoutingOptions } from '../../../src/router/router.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { call } from '../test-server.ts';
@@ -28,6 +32,7 @@ export interface RunningRouter {
 const routing: RoutingOptions = {
   selection: { className: 'servicenet', withoutClass: true },
   routes: true,
+  gateways: false,
   claims: { domain: 'apps.test', allowedDomains: [], deniedDomains: [], wildcards: false, ownership: true },
   defaultCertificate: undefined,
   forwardedPolicy: 'replace',
@@ -62,6 +67,37 @@ export async function startRouter(
     await informers.finished();
   };
   return { ports, router, metrics, stop };
+}
+
+/**
+ * Writes Services and statuses of the Gateways of a router, as its leader does.
+ *
+ * @returns what ends it.
+ */
+export function writeGateways(
+  transport: Transport,
+  { router, metrics }: RunningRouter,
+  routerService: ObjectKey,
+): () => Promise<void> {
+  const { gateways } = router;
+  if (gateways === undefined) throw new Error('the router serves no Gateways');
+  const [clock, random, log] = [systemClock, Math.random, pino({ enabled: false })];
+  const informers = new InformerFactory({ transport, clock, random, log });
+  const context = {
+    ...{ clients: new Clients(transport), informers, clock, random, log, metrics },
+    events: { event: () => undefined },
+    serves: () => true,
+  };
+  const stopping = new AbortController();
+  const running = [new GatewayWriter(context, gateways, routerService), gatewayClassLoop(context)].map(
+    (one) => one.run(stopping.signal),
+  );
+  informers.start(stopping.signal);
+  return async () => {
+    stopping.abort();
+    await Promise.all(running);
+    await informers.finished();
+  };
 }
 
 /** A server on 127.0.0.1 that plays a Pod. */

@@ -1,10 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import {
-  createCertificateAuthority,
-  issueServerCertificate,
-} from '../../../src/apiserver/pki/certificates.ts';
-import { type KeyPair, keyPairProblem, tlsProblem } from '../../../src/router/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../../src/tls/certificates.ts';
+import type { KeyPair } from '../../../src/network/http/rules.ts';
+import { keyPairProblem, tlsProblem } from '../../../src/router/certificates.ts';
 import { route } from '../network/http/objects.ts';
 
 const day = 86_400_000;

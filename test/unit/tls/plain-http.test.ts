@@ -4,10 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls, createServer, type Server } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
-import {
-  createCertificateAuthority,
-  issueServerCertificate,
-} from '../../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../../src/tls/certificates.ts';
 import { refusePlainHttp } from '../../../src/tls/plain-http.ts';
 
 const now = new Date();

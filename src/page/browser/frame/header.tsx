@@ -5,7 +5,15 @@ import { placeOf, tabs, withQuery } from '../state/place.ts';
 import { applyTheme, storedTheme, themes } from '../state/preferences.ts';
 import type { Connection } from '../state/stream.ts';
 
-const titles = { map: 'Map', way: 'Way', addresses: 'Addresses', http: 'HTTP', events: 'Events' } as const;
+const titles = {
+  map: 'Map',
+  reach: 'Reach',
+  way: 'Way',
+  flows: 'Flows',
+  addresses: 'Addresses',
+  http: 'HTTP',
+  events: 'Events',
+} as const;
 
 /** The top of the page: cluster, namespace, search, problems, state, tabs. */
 export function Header(props: {
@@ -115,7 +123,7 @@ function Namespace() {
 function Search() {
   const { place, go } = usePage();
   const [typed, setTyped] = useState('');
-  const isHere = place.view !== 'way' && place.view !== 'service';
+  const isHere = place.view !== 'way' && place.view !== 'reach' && place.view !== 'service';
   const value = isHere ? (place.query['q'] ?? '') : typed;
   return (
     <form
@@ -147,14 +155,16 @@ function Search() {
 }
 
 function Live({ connection }: { readonly connection: Connection }) {
-  const { rows, isCurrent } = usePage();
+  const { rows, isCurrent, atMs } = usePage();
   const isCut = connection.kind === 'cut' || rows.status.disconnected !== undefined;
   const isLoading = connection.kind === 'connecting' || !isCurrent || rows.status.loading.length > 0;
   const [tone, sign, word] = isCut
     ? (['bad', '○', 'cut off'] as const)
     : isLoading
       ? (['warn', '◐', 'loading'] as const)
-      : (['good', '●', 'live'] as const);
+      : atMs !== undefined
+        ? (['warn', '◷', 'past'] as const)
+        : (['good', '●', 'live'] as const);
   return (
     <span class="live">
       <Sign tone={tone} sign={sign} /> <span>{word}</span>

@@ -18,17 +18,19 @@ export interface HeldOrder<Row> {
 
 /** @param rows as they would be shown now. */
 export function useHeldOrder<Row extends { readonly key: string }>(rows: readonly Row[]): HeldOrder<Row> {
-  const { refresh } = usePage();
+  const { refresh, atMs, isCurrent } = usePage();
   const held = useRef<readonly Row[] | undefined>(undefined);
   const refreshed = useRef(refresh);
   const [isPointed, setPointed] = useState(false);
   const [isFocused, setFocused] = useState(false);
-  if (refreshed.current !== refresh || !(isPointed || isFocused)) held.current = undefined;
+  // What was does not move, and another time is another list.
+  const isHeld = (isPointed || isFocused) && atMs === undefined && isCurrent;
+  if (refreshed.current !== refresh || !isHeld) held.current = undefined;
   refreshed.current = refresh;
   const order = held.current ?? rows;
   const byKey = new Map(rows.map((row) => [row.key, row]));
   const shown = held.current === undefined ? rows : order.map((row) => byKey.get(row.key) ?? row);
-  if (isPointed || isFocused) held.current = shown;
+  if (isHeld) held.current = shown;
   return {
     rows: shown,
     pending: differences(shown, rows, byKey),

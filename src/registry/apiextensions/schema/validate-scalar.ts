@@ -1,7 +1,7 @@
+import { compileRe2 } from '../../../objects/re2.ts';
 import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { type FieldError, invalid, notSupported, tooLong } from '../../validation/field-errors.ts';
 import { checkedFormat, hasFormat } from '../../../objects/formats.ts';
-import { RE2JS } from 're2js';
 import {
   type ValidationBudget,
   stepsOfCheck,
@@ -136,16 +136,9 @@ function goFloat(value: number): string {
   return `${digits}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
 }
 
-/**
- * Patterns of schemas, in Go's syntax and in time linear to the text (RE2, as kube-apiserver uses it). Compiled ones are
- * remembered, the oldest forgotten first.
- */
-const compiled = new Map<string, RE2JS>();
-const maxCompiled = 500;
-
-/** True when some part of the text matches. @throws {Error} for a pattern that is none. @throws {StatusError} 413 */
+/** Whether a pattern of a schema matches some part of the text, as RE2 in kube-apiserver does. @throws {Error} for a pattern that is none. @throws {StatusError} 413 */
 function matchesPattern(pattern: string, text: string, budget: ValidationBudget): boolean {
-  const program = compile(pattern);
+  const program = compileRe2(pattern);
   budget.take((text.length + 1) * program.programSize());
   // `test` makes a state of an automaton for nearly each character of some texts, which takes thrice the time.
   return program.matcher(text).find();
@@ -154,24 +147,11 @@ function matchesPattern(pattern: string, text: string, budget: ValidationBudget)
 /** Why a pattern does not compile, with the text of Go's regexp; undefined when it does. */
 export function patternFault(pattern: string): string | undefined {
   try {
-    compile(pattern);
+    compileRe2(pattern);
     return undefined;
   } catch (error) {
     return errorMessage(error);
   }
-}
-
-function compile(pattern: string): RE2JS {
-  let known = compiled.get(pattern);
-  if (known === undefined) {
-    known = RE2JS.compile(pattern);
-    if (compiled.size >= maxCompiled) {
-      const [oldest] = compiled.keys();
-      if (oldest !== undefined) compiled.delete(oldest);
-    }
-    compiled.set(pattern, known);
-  }
-  return known;
 }
 
 function typesOf(schema: JSONSchemaProps): readonly string[] {

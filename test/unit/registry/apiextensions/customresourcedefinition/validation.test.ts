@@ -3,7 +3,7 @@ import type {
   CustomResourceDefinitionVersion,
 } from '../../../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
-import { createCertificateAuthority } from '../../../../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority } from '../../../../../src/tls/certificates.ts';
 import { mayKeepWrongBundle } from '../../../../../src/registry/apiextensions/customresourcedefinition/conversion.ts';
 import { validateApproval } from '../../../../../src/registry/apiextensions/customresourcedefinition/strategy.ts';
 

@@ -161,6 +161,11 @@ describe('a value is refused', () => {
       ['spec: Invalid value: "x": spec in body must be of type ipv4: "x"'],
     ],
     [
+      { type: 'string', format: 'byte' },
+      '',
+      ['spec: Invalid value: "": spec in body must be of type byte: ""'],
+    ],
+    [
       { type: 'object', required: ['a', 'c'], properties: { a: { type: 'string' }, b: { type: 'string' } } },
       { b: 1 },
       [
@@ -232,6 +237,7 @@ describe('a value holds', () => {
     [{ type: 'integer', format: 'int32' }, -(2 ** 31)],
     [{ type: 'number', multipleOf: 0.1 }, 0.3],
     [{ type: 'string', format: 'uri' }, '/a/b'],
+    [{ type: 'string', format: 'byte' }, 'QUFB'.repeat(2000)],
   ])('%j: %j', (schema, value) => {
     expect(faults(schema, value)).toEqual([]);
   });

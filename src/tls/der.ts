@@ -1,5 +1,5 @@
 /** Encodes the ASN.1 types of X.509 certificates in DER (X.690). */
-import { pushAll } from '../../objects/lists.ts';
+import { pushAll } from '../objects/lists.ts';
 
 const tag = {
   boolean: 0x01,

@@ -10,7 +10,7 @@ import {
   createCertificateAuthority,
   issueClientCertificate,
   issueServerCertificate,
-} from '../../../../src/apiserver/pki/certificates.ts';
+} from '../../../src/tls/certificates.ts';
 
 const now = new Date();
 const ca = createCertificateAuthority('servicenet-ca', { now });
