@@ -1,17 +1,14 @@
 import { once } from 'node:events';
 import { rename, rm, stat } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
-import { createInterface } from 'node:readline';
+import { createServer, type Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { isRecord } from '../objects/json.ts';
+import { connectToUp, lineFrom, reachUp } from '../host/control-client.ts';
+import type { Tuple } from '../network/flows/conntrack-line.ts';
+import type { SeenConnection } from '../network/path/way.ts';
+import { isRecord, listAt, numberAt, textAt } from '../objects/json.ts';
 import type { Target } from './protocol.ts';
 import type { ClusterNetwork, Entered } from './cluster-network.ts';
 import { errorMessage } from '../objects/status.ts';
-
-/** The socket of the `up` that has written a kubeconfig. */
-export function controlSocketPath(kubeconfigPath: string): string {
-  return `${kubeconfigPath}.sock`;
-}
 
 /** Bytes of a path that Linux has room for (`struct sockaddr_un`). */
 const maxPathBytes = 107;
@@ -23,7 +20,7 @@ const maxPathBytes = 107;
  * @throws the system's error where it cannot be looked at.
  */
 export async function clearControl(path: string): Promise<'killed' | 'running' | false> {
-  const found = await connectTo(path);
+  const found = await connectToUp(path);
   if (found === 'none') return false;
   if (found === 'killed') {
     await rm(path, { force: true });
@@ -31,24 +28,6 @@ export async function clearControl(path: string): Promise<'killed' | 'running' |
   }
   found.destroy();
   return 'running';
-}
-
-/** Error codes of the system for a missing socket. */
-const noSocket: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EINVAL']);
-
-/** A connection to the `up` at a path; or that it was killed and has left its socket; or that there is nothing. */
-async function connectTo(path: string): Promise<Socket | 'killed' | 'none'> {
-  const socket = connect(path);
-  try {
-    await once(socket, 'connect');
-    return socket;
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ECONNREFUSED') return 'killed';
-    // Also for a path that no socket can have: writing the kubeconfig there reports it.
-    if (code !== undefined && noSocket.has(code)) return 'none';
-    throw error;
-  }
 }
 
 /** What an `up` has for the commands beside it. */
@@ -59,7 +38,7 @@ export interface Controlled {
   readonly pageLink: string | undefined;
 }
 
-/** The answering of `servicenet run` and `servicenet page`. */
+/** The answering of `servicenet run`, `page` and `flows`. */
 export interface ControlServer {
   /** Ends it, and removes its socket unless another `up` has put its own there. */
   close(): Promise<void>;
@@ -67,7 +46,9 @@ export interface ControlServer {
 
 /**
  * Answers `servicenet run`: a line of JSON, `{"where":…,"folder":…}`, is answered with a line, `{"words":[…]}` or
- * `{"error":…}`; and `servicenet page`: `{"page":{}}` with `{"link":…}`. The names stay: they and `up` may be of different
+ * `{"error":…}`; `servicenet page`: `{"page":{}}` with `{"link":…}`; a connection that was tried: `{"see":…}` with
+ * `{"seen":[…]}`; and `servicenet flows`, until it goes away
+ * (`flows/serve-flows.ts`). The names stay: they and `up` may be of different
  * versions. The location is kept for as long as the connection. Only the user of this process can connect. A socket that is there is
  * replaced.
  *
@@ -115,10 +96,21 @@ async function serve(socket: Socket, { network, pageLink }: Controlled): Promise
   socket.on('error', () => undefined);
   // `once` would reject for a connection that is reset before the promise is awaited.
   const closed = new Promise((resolve) => socket.once('close', resolve));
-  const request: unknown = JSON.parse(await firstLine(socket));
+  const request: unknown = JSON.parse(await lineFrom(socket));
   if (isRecord(request) && isRecord(request['page'])) {
     const link = pageLink === undefined ? { error: 'it has no page (--page=off)' } : { link: pageLink };
     socket.end(`${JSON.stringify(link)}\n`);
+    return;
+  }
+  if (isRecord(request) && isRecord(request['flows'])) {
+    if (network === undefined) throw new Error('flows need the cluster network of up, and this one has none');
+    const { serveFlows } = await import('./flows/serve-flows.ts');
+    await serveFlows(socket, network, request['flows'], closed);
+    return;
+  }
+  if (isRecord(request) && isRecord(request['see'])) {
+    const seen = network === undefined ? [] : await network.see(tupleIn(request['see']));
+    socket.end(`${JSON.stringify({ seen })}\n`);
     return;
   }
   const target = isRecord(request) ? request['where'] : undefined;
@@ -131,19 +123,19 @@ async function serve(socket: Socket, { network, pageLink }: Controlled): Promise
   await entered.release();
 }
 
+function tupleIn(request: unknown): Tuple {
+  return {
+    ...{ source: textAt(request, 'source'), sourcePort: numberAt(request, 'sourcePort') },
+    ...{
+      destination: textAt(request, 'destination'),
+      destinationPort: numberAt(request, 'destinationPort'),
+    },
+  };
+}
+
 /** Both ends are ours, though perhaps of different versions. */
 function isTarget(value: unknown): value is Target {
   return isRecord(value) && typeof value['kind'] === 'string';
-}
-
-async function firstLine(socket: Socket): Promise<string> {
-  const lines = createInterface({ input: socket });
-  const line = await Promise.race([once(lines, 'line'), once(lines, 'close')]);
-  lines.close();
-  // Without reading, Node.js would not report its end.
-  socket.resume();
-  if (line.length === 0) throw new Error('the connection ended');
-  return String(line[0]);
 }
 
 /** A location that the `up` at a socket has prepared. */
@@ -161,30 +153,43 @@ export interface Prepared {
  * @throws {Error} where none listens, or there is no such target.
  */
 export async function askControl(path: string, target: Target): Promise<Prepared> {
-  const socket = await connectTo(path);
-  const advice = 'start servicenet up, or name its kubeconfig with --kubeconfig';
-  if (socket === 'none') {
-    throw new Error(`no servicenet up with a cluster network listens at ${path}: ${advice}`);
-  }
-  if (socket === 'killed') {
-    await rm(path, { force: true });
-    throw new Error(`the servicenet up at ${path} was killed, and its cluster is gone: ${advice}`);
-  }
+  const socket = await reachUp(path);
   socket.write(`${JSON.stringify({ where: target, folder: process.cwd() })}\n`);
-  const answer: unknown = JSON.parse(await firstLine(socket));
+  const answer: unknown = JSON.parse(await lineFrom(socket));
   const argv = isRecord(answer) ? answer['words'] : undefined;
   if (Array.isArray(argv)) return { argv: argv.map(String), end: () => void socket.destroy() };
   socket.destroy();
   throw new Error(isRecord(answer) ? String(answer['error']) : 'no answer came');
 }
 
+/**
+ * Asks the `up` at a socket what its nodes know of a connection of TCP.
+ *
+ * @returns undefined where it does not tell: it is of another version, or has no such program.
+ */
+export async function askSeen(
+  path: string,
+  connection: Tuple,
+): Promise<readonly SeenConnection[] | undefined> {
+  const socket = await reachUp(path);
+  socket.on('error', () => undefined);
+  socket.write(`${JSON.stringify({ see: connection })}\n`);
+  const answer: unknown = JSON.parse(await lineFrom(socket));
+  socket.destroy();
+  return isRecord(answer) && 'seen' in answer ? listAt(answer, 'seen').filter(isSeen) : undefined;
+}
+
+function isSeen(value: unknown): value is SeenConnection {
+  return textAt(value, 'node') !== '' && textAt(value, 'sent', 'destination') !== '';
+}
+
 /** Asks the `up` at a socket for the link to its page; undefined where none listens, or it has none. */
 export async function askPageLink(path: string): Promise<string | undefined> {
-  const socket = await connectTo(path);
+  const socket = await connectToUp(path);
   if (socket === 'none' || socket === 'killed') return undefined;
   socket.on('error', () => undefined);
   socket.write(`${JSON.stringify({ page: {} })}\n`);
-  const answer: unknown = JSON.parse(await firstLine(socket));
+  const answer: unknown = JSON.parse(await lineFrom(socket));
   socket.destroy();
   const link = isRecord(answer) ? answer['link'] : undefined;
   return typeof link === 'string' ? link : undefined;

@@ -1,0 +1,267 @@
+import type { Logger } from 'pino';
+import type { Host } from '../../host/host.ts';
+import type { TrackedConnection } from '../../network/flows/conntrack-line.ts';
+import { readConntrackLine } from '../../network/flows/conntrack-line.ts';
+import type { CountedDenial } from '../../network/flows/tracker.ts';
+import { counterKey, DeniedReader, type DeniedSet } from '../nftables/denied.ts';
+import { deniedServices } from '../nftables/layout.ts';
+import { Nft } from '../nftables/nft.ts';
+import { nftFamily } from '../nftables/writer.ts';
+import { deniedByPolicies } from '../policy/policy-commands.ts';
+import type { IPFamily } from '../../objects/address.ts';
+
+export interface NodeFlowsOptions {
+  readonly node: string;
+  readonly host: Host;
+  readonly families: readonly IPFamily[];
+  /** The addresses of the other nodes, and the ranges of their Pods. */
+  readonly elsewhere: readonly string[];
+  readonly log: Logger;
+  readonly onConnection: (connection: TrackedConnection) => void;
+  readonly onDenial: (denial: CountedDenial) => void;
+  readonly now: () => number;
+}
+
+/** There while somebody looks. */
+const table = { family: 'inet', name: 'servicenet-flows' } as const;
+
+/**
+ * Of each connection the kernel tells its beginning, its first answer and its end; without it, each step of TCP too. What
+ * begins on another node is told there. The counter has the beginnings, so that it is known how many were lost.
+ */
+const tableText = `table ${table.family} ${table.name}
+delete table ${table.family} ${table.name}
+table ${table.family} ${table.name} {
+  counter begun { }
+  set elsewhere-4 { type ipv4_addr; flags interval; }
+  set elsewhere-6 { type ipv6_addr; flags interval; }
+  chain tell {
+    ip saddr @elsewhere-4 ct event set 0x0 return
+    ip6 saddr @elsewhere-6 ct event set 0x0 return
+    ct event set new,reply,destroy
+  }
+  chain prerouting {
+    type filter hook prerouting priority -105
+    ct state new jump tell
+  }
+  chain output {
+    type filter hook output priority -105
+    ct state new jump tell
+  }
+  chain count {
+    ip saddr @elsewhere-4 return
+    ip6 saddr @elsewhere-6 return
+    meta l4proto { tcp, udp, sctp } counter name begun
+  }
+  chain postrouting {
+    type filter hook postrouting priority 300
+    ct state new ct status & confirmed == 0 jump count
+  }
+  chain input {
+    type filter hook input priority 300
+    ct state new ct status & confirmed == 0 jump count
+  }
+}
+`;
+
+/** The addresses and ranges of the other nodes and of their Pods. */
+function elsewhereText(elsewhere: readonly string[]): string {
+  return (['4', '6'] as const)
+    .map((suffix) => {
+      const set = `${table.family} ${table.name} elsewhere-${suffix}`;
+      const own = elsewhere.filter((each) => each.includes(':') === (suffix === '6'));
+      return `flush set ${set}\n${own.length === 0 ? '' : `add element ${set} { ${own.join(', ')} }\n`}`;
+    })
+    .join('');
+}
+
+/** Bytes that the kernel keeps for the program while that is busy; without rights over the machine, it keeps fewer. */
+const eventBuffer = 8 * 1024 * 1024;
+
+/** `exec`: a signal reaches conntrack itself. */
+const eventScript = `exec conntrack -E -e NEW,UPDATES,DESTROY -b ${eventBuffer} 2>&1`;
+
+/** What conntrack says where the kernel had to throw events away. */
+const lossWords = 'ENOBUFS';
+
+/** Denied packets of one turn of the event loop: for each that is new, the planner is asked. */
+const eachTurn = 100;
+
+/** Looks by which it is known how many were lost, while connections begin all the time. */
+const looks = 5;
+
+/** Takes away what an agent left that was killed. @throws {NftError} */
+export async function removeFlowsTable(nft: Nft): Promise<void> {
+  await nft.runText(`table ${table.family} ${table.name}\ndelete table ${table.family} ${table.name}\n`);
+}
+
+/** What the kernel of one node tells of connections and denied packets, until {@link NodeFlows.stop}. */
+export class NodeFlows {
+  readonly #options: NodeFlowsOptions;
+  readonly #nft: Nft;
+  readonly #denied: DeniedReader;
+  readonly #stopping = new AbortController();
+  readonly #ended: Promise<void>;
+  #rest = '';
+  /** Beginnings that were read. */
+  #read = 0;
+  #hasLoss = false;
+  /** Beginnings that the kernel counted, and that were not read, for other reasons than a loss. */
+  #notRead = 0;
+  #lost = 0;
+  #last = { begun: -1, read: -1 };
+  /** What was missing at the last looks. */
+  readonly #missing: number[] = [];
+
+  private constructor(options: NodeFlowsOptions) {
+    this.#options = options;
+    this.#nft = new Nft(options.host);
+    const services = options.families.flatMap((family) => deniedServices(nftFamily(family)));
+    this.#denied = new DeniedReader(options.host, [...deniedByPolicies, ...services]);
+    this.#ended = this.#follow();
+  }
+
+  /** Begins to listen, then reads what the kernel has of before. @throws {Error} where it cannot. */
+  static async start(options: NodeFlowsOptions): Promise<NodeFlows> {
+    const flows = new NodeFlows(options);
+    try {
+      await flows.#listening();
+      await flows.#nft.runText(`${tableText}${elsewhereText(options.elsewhere)}`);
+      for (const family of options.families) await flows.#list(family);
+      await flows.poll();
+    } catch (error) {
+      await flows.stop();
+      throw error;
+    }
+    return flows;
+  }
+
+  /** Beginnings of connections that the kernel threw away. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** Other nodes have come or gone. @throws {NftError} */
+  async setElsewhere(elsewhere: readonly string[]): Promise<void> {
+    await this.#nft.runText(elsewhereText(elsewhere));
+  }
+
+  /** Reads what was denied since the last time, and how many connections were lost. @throws {NftError} */
+  async poll(): Promise<void> {
+    const { changed, counters } = await this.#denied.read();
+    const { node, now, onDenial } = this.#options;
+    let count = 0;
+    for (const [set, packets] of changed) {
+      for (const { agoSeconds, ...each } of packets) {
+        if (++count % eachTurn === 0) await new Promise((resolve) => setImmediate(resolve));
+        onDenial({ ...each, node, ...sourceOfSet(set), lastMs: now() - agoSeconds * 1000 });
+      }
+    }
+    this.#count(counters.get(counterKey(table.family, table.name, 'begun')) ?? 0);
+  }
+
+  /**
+   * While connections begin, some of those that the kernel has counted are on their way, and others were read after it had
+   * counted: what is missing is known where nothing has changed since the last look, or else by several looks.
+   */
+  #count(begun: number): void {
+    const read = this.#read;
+    const isQuiet = begun === this.#last.begun && read === this.#last.read;
+    this.#last = { begun, read };
+    if (!this.#hasLoss) {
+      if (isQuiet) this.#notRead = begun - read;
+      return;
+    }
+    this.#missing.push(begun - read - this.#notRead);
+    if (this.#missing.length > looks) this.#missing.shift();
+    const [last = 0, ...before] = this.#missing.toReversed();
+    const missing = isQuiet ? last : before.reduce((least, each) => Math.min(least, each), last);
+    if (isQuiet || this.#missing.length === looks) this.#lost = Math.max(this.#lost, missing);
+  }
+
+  /** Leaves nothing in the kernel. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('nobody looks at flows any more'));
+    await this.#ended;
+    await removeFlowsTable(this.#nft);
+  }
+
+  async #follow(): Promise<void> {
+    const { host, log, node } = this.#options;
+    const { signal } = this.#stopping;
+    try {
+      const output = (text: string): void => this.#take(text);
+      const { exitCode } = await host.exec('sh', ['-c', eventScript], { output, signal });
+      log.warn(
+        { node, exitCode, said: this.#rest.slice(-300) },
+        'conntrack has ended: no flows of this node',
+      );
+    } catch (error) {
+      if (!signal.aborted) log.warn({ node, err: error }, 'conntrack cannot be run: no flows of this node');
+    }
+  }
+
+  #take(text: string): void {
+    const lines = `${this.#rest}${text}`.split('\n');
+    this.#rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const connection = readConntrackLine(line);
+      if (connection !== undefined) {
+        if (connection.event === 'new') this.#read++;
+        this.#options.onConnection(connection);
+      } else if (line.includes(lossWords)) this.#hasLoss = true;
+    }
+  }
+
+  /** Resolves when the kernel tells events to conntrack. @throws {Error} where it does not begin. */
+  async #listening(): Promise<void> {
+    const { host } = this.#options;
+    const ended = this.#ended.then(() => 'ended' as const);
+    for (;;) {
+      const { stdout } = await host.exec('cat', ['/proc/net/netlink']);
+      if (isListening(stdout)) return;
+      const next = new Promise<'again'>((resolve) => setTimeout(resolve, 10, 'again'));
+      if ((await Promise.race([ended, next])) === 'ended') {
+        throw new Error('conntrack cannot be run: install the package conntrack');
+      }
+    }
+  }
+
+  async #list(family: IPFamily): Promise<void> {
+    const name = family === 'IPv4' ? 'ipv4' : 'ipv6';
+    const args = ['-L', '-f', name, '-o', 'ktimestamp'];
+    let rest = '';
+    await this.#options.host.exec('conntrack', args, {
+      output: (text) => {
+        const lines = `${rest}${text}`.split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) {
+          const connection = readConntrackLine(line);
+          if (connection !== undefined) this.#options.onConnection(connection);
+        }
+      },
+    });
+  }
+}
+
+/** Whether a program of the network namespace listens to beginnings, changes and ends of connections. */
+function isListening(sockets: string): boolean {
+  return sockets.split('\n').some((line) => {
+    // Its columns: address, protocol, port, groups as hexadecimal digits.
+    const [, protocol, , groups = ''] = line.trim().split(/\s+/);
+    return (
+      protocol === netfilterProtocol && (Number.parseInt(groups, 16) & conntrackGroups) === conntrackGroups
+    );
+  });
+}
+
+const netfilterProtocol = '12';
+/** NEW, UPDATE and DESTROY. */
+const conntrackGroups = 7;
+
+function sourceOfSet({ family, name }: DeniedSet): Pick<CountedDenial, 'by' | 'outcome'> {
+  return {
+    by: family === 'inet' ? 'policies' : 'services',
+    outcome: name === 'refused' ? 'refused' : 'dropped',
+  };
+}
