@@ -6,24 +6,24 @@ import { PermissionTracker } from '../client/permission-tracker.ts';
 import type { DnsConfig } from '../flags/dns.ts';
 import { DnsServer } from '../dns/dns-server.ts';
 import type { Upstream } from '../dns/forwarder.ts';
-import { localHost } from '../host/local-host.ts';
 import { dnsServiceKey } from '../network/dns/dns-service.ts';
 import { parseResolvConf } from '../network/dns/resolv-conf.ts';
-import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { connectCluster } from './connect.ts';
-import { untilSignal } from './signals.ts';
-import { startTelemetryServer } from './connect.ts';
+import { firstWorker, type Worker } from './workers/worker.ts';
 
 /**
  * Answers DNS queries for a cluster until a signal comes, and for `--lameduck` after it: kube-proxies may send some
  * until they see that this Pod ends.
  *
+ * @param worker which of its processes this is.
  * @throws the system's error where it cannot listen, or cannot read a file of `--upstream`.
  */
-export async function dns(config: DnsConfig): Promise<void> {
-  const log = createLog({ level: config.logLevel, format: config.logFormat });
-  const signal = untilSignal(log);
+export async function dns(
+  config: DnsConfig,
+  worker: Worker = firstWorker({ command: 'dns', config }),
+): Promise<void> {
+  const { log, host, signal } = worker;
   const stop = new AbortController();
   const metrics = new Metrics();
   const upstreams = await upstreamServers(config);
@@ -35,13 +35,13 @@ export async function dns(config: DnsConfig): Promise<void> {
   const { clusterDomain: domain, ttlSeconds: ttl, pods, addresses, port } = config;
   const dnsServer = new DnsServer({
     informers,
-    host: localHost,
+    host,
     ...{ clock, random, log, metrics },
     zone: { domain, ttl, pods, service: dnsServiceKey },
     ...{ addresses, port, upstreams },
   });
   try {
-    const telemetry = await startTelemetryServer({
+    const telemetry = await worker.serveTelemetry({
       address: config.metrics,
       metrics,
       ready: () => [...informers.healthChecks(), transport.healthCheck(), dnsServer.healthCheck],
@@ -53,6 +53,7 @@ export async function dns(config: DnsConfig): Promise<void> {
       const starting = dnsServer.start();
       const received = await Promise.race([signal.received, starting.then(() => undefined)]);
       if (received === undefined) {
+        worker.startOthers();
         await signal.received;
         await clock.sleep(config.lameduckMs);
       }
@@ -62,6 +63,7 @@ export async function dns(config: DnsConfig): Promise<void> {
       stop.abort();
       await dnsServer.close();
       await informers.finished();
+      await worker.endOthers();
       await telemetry.close();
     }
   } finally {

@@ -33,7 +33,12 @@ export interface TcpClients {
 }
 
 /** Answers queries of TCP connections, each as soon as its answer is there (RFC 7766, 6.2.1.1). */
-function tcpClients(responder: DnsResponder, slices: Slices, signal: AbortSignal): TcpClients {
+function tcpClients(
+  responder: DnsResponder,
+  slices: Slices,
+  signal: AbortSignal,
+  onAnswer: DnsServerOptions['onAnswer'],
+): TcpClients {
   /** By client, each with the connection first that has been idle for longest. */
   const open = new Map<string, Set<Socket>>();
   let count = 0;
@@ -47,9 +52,10 @@ function tcpClients(responder: DnsResponder, slices: Slices, signal: AbortSignal
       own.delete(socket);
       if (own.size === 0 && open.get(client) === own) open.delete(client);
     });
-    serve(socket, responder, slices, signal, () => {
+    const active = (): void => {
       if (own.delete(socket)) own.add(socket);
-    });
+    };
+    serve(socket, responder, slices, signal, active, (answer) => onAnswer?.(answer, client));
     if (count > maxConnections) longestIdle(open)?.destroy();
   });
   return {
@@ -101,13 +107,14 @@ class Slices {
   }
 }
 
-/** @param active is called with each whole query. */
+/** @param active is called with each whole query. @param answered with each answer. */
 function serve(
   socket: Socket,
   responder: DnsResponder,
   slices: Slices,
   signal: AbortSignal,
   active: () => void,
+  answered: (answer: Buffer) => void,
 ): void {
   const frames = new MessageFrames();
   /** Queries that were read, in their order. */
@@ -119,6 +126,7 @@ function serve(
   const send = (response: Buffer | undefined): void => {
     if (response === undefined) socket.destroy();
     else if (!socket.destroyed) {
+      answered(response);
       socket.write(framed(response));
       idle.refresh();
     }
@@ -229,6 +237,8 @@ export interface DnsServerOptions {
   /** For UDP and TCP; 0: any free one, a different one for each address. */
   readonly port: number;
   readonly upstreams: readonly Upstream[];
+  /** Is given each answer, and the address of its client. */
+  readonly onAnswer?: (answer: Buffer, client: string) => void;
 }
 
 /** Milliseconds that a start waits for the caches; CoreDNS' kubernetes plugin has the same. */
@@ -345,7 +355,7 @@ export class DnsServer {
     this.#sockets.push(socket);
     this.#serveUdp(socket, responder, isIPv6(address) ? 2 : 1);
     const { port } = socket.address();
-    const clients = tcpClients(responder, this.#slices, this.#stopping.signal);
+    const clients = tcpClients(responder, this.#slices, this.#stopping.signal, this.#options.onAnswer);
     clients.server.on('error', (error) => this.#tell(error));
     await host.listen(clients.server, address, port);
     this.#tcp.push(clients);
@@ -357,6 +367,7 @@ export class DnsServer {
     const channel = { protocol: 'udp', family } as const;
     const send = (response: Buffer | undefined, client: RemoteInfo): void => {
       if (response !== undefined && !signal.aborted) {
+        this.#options.onAnswer?.(response, client.address);
         sendDatagram(socket, response, client, (error) => this.#tell(error));
       }
     };
