@@ -6,7 +6,8 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Embedded } from '../apiserver/embedded.ts';
-import { askPageLink, controlSocketPath } from '../emulation/control-socket.ts';
+import { askPageLink } from '../emulation/control-socket.ts';
+import { controlSocketPath } from '../host/control-client.ts';
 import type { PageConfig } from '../flags/page.ts';
 import { usualLoadBalancer } from '../flags/shared.ts';
 import { listenAt, newCredentials, PageListener, pageLink, pageUrl } from '../page/listener.ts';
@@ -23,6 +24,8 @@ const usualPorts = [6480, 6481, 6482, 6483, 6484, 6485, 6486, 6487, 6488, 6489, 
 function portsFor(port: number | undefined): readonly number[] {
   return port === undefined ? usualPorts : [port];
 }
+
+const noNetwork = 'this servicenet up has no cluster network';
 
 /** ` (6480 is in use)`. */
 function otherPort(given: number | undefined, port: number): string {
@@ -56,10 +59,11 @@ export async function openPageOfUp(
     cluster: {
       ...{ server: url, kind: 'up', version: version() },
       clusterFlags: kubeconfigPath === kubeconfigOfUp() ? [] : ['--kubeconfig', kubeconfigPath],
-      ...(hasNetwork ? {} : { whyNoCheck: 'this servicenet up has no cluster network' }),
+      ...(hasNetwork ? {} : { whyNoCheck: noNetwork, whyNoFlows: noNetwork }),
     },
     proxy: { clusterCidrs: undefined, masqueradeAll: undefined, nodePortAddresses: undefined },
     loadBalancer: usualLoadBalancer,
+    controlSocket: hasNetwork ? controlSocketPath(kubeconfigPath) : undefined,
   };
   const { listener, port } = await PageListener.open(
     {
@@ -100,9 +104,15 @@ export async function page(config: PageConfig): Promise<void> {
 
 /** The link to the page of an `up`; undefined: the flags do not lead to one. */
 export async function linkOfUp(cluster: PageConfig['cluster']): Promise<string | undefined> {
+  const socket = socketOfUp(cluster);
+  return socket === undefined ? undefined : await askPageLink(socket);
+}
+
+/** The socket of the `up` that the flags would lead to; undefined: they lead elsewhere. */
+export function socketOfUp(cluster: PageConfig['cluster']): string | undefined {
   if (cluster.kind !== 'kubeconfig' || cluster.context !== undefined) return undefined;
   const named = cluster.path ?? process.env['KUBECONFIG']?.split(':')[0] ?? '';
-  return await askPageLink(controlSocketPath(named === '' ? kubeconfigOfUp() : named));
+  return controlSocketPath(named === '' ? kubeconfigOfUp() : named);
 }
 
 async function serve(config: PageConfig): Promise<void> {
@@ -123,7 +133,9 @@ async function serve(config: PageConfig): Promise<void> {
           clusterFlags: clusterFlagsOf(cluster),
           ...(namespace === undefined ? {} : { onlyNamespace: namespace }),
           whyNoCheck: 'packets are sent in the cluster network of servicenet up alone',
+          whyNoFlows: 'flows are those of the cluster network of servicenet up alone',
         },
+        controlSocket: undefined,
       },
       transport,
       undefined,

@@ -3,34 +3,49 @@ import { errorWord, isForbidden, isNotFound } from '../client/errors.ts';
 import { listIfServed } from '../client/resource-client.ts';
 import { bgpPeers, ipPools, type ResourceType } from '../client/resources.ts';
 import { ConnectionError, type Transport } from '../client/transport.ts';
-import { isRecord, listAt } from '../objects/json.ts';
+import { isRecord, isStringList, type JsonRecord, listAt } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
+import { formatTime } from '../objects/time.ts';
 import { errorMessage, StatusError } from '../objects/status.ts';
 import type { BGPPeer } from '../objects/types/servicenet.ts';
 import { DestinationError } from '../network/path/destination.ts';
+import type { ClusterView } from '../network/path/cluster-view.ts';
 import { announcingNodes } from '../network/path/entry.ts';
+import type { ReachQuestion } from '../network/path/reach-ends.ts';
+import { reachPlanSteps } from '../network/path/reach-plan.ts';
+import { reachSteps } from '../network/path/reach.ts';
 import type { TraceDestination } from '../network/path/trace.ts';
 import { reportIPPools } from '../platforms/cni/plan.ts';
 import { editPools, poolsAmong } from '../pools/edit.ts';
 import { planEdit, poolProblems } from '../pools/plan.ts';
 import type { Follower } from '../view/follower.ts';
+import type { JournalEntry } from '../view/rows/rows.ts';
 import { egressRows, reportedPools } from '../view/rows/addresses.ts';
-import { type ProxyFlags, tracedCluster } from '../view/trace-cluster.ts';
+import { runInSlices } from '../telemetry/time-slice.ts';
+import { editPolicies } from '../view/policy-edit.ts';
+import type { HttpObjects } from '../network/path/http.ts';
+import { type ClusterCaches, gatewayLists } from '../view/caches.ts';
+import { type ProxyFlags, type TracedCluster, tracedCluster } from '../view/trace-cluster.ts';
 import { type ConnectionChecker, traceConnection } from '../view/trace-connection.ts';
 import { withoutApplied, watched } from '../view/watched.ts';
 import { Feed } from './feed.ts';
 import type { Refusal } from './gate.ts';
-import type {
-  BGPPeerAnswer,
-  ClusterInfo,
-  Follow,
-  ObjectAnswer,
-  PoolsAnswer,
-  PoolsPlanAnswer,
-  TraceAnswer,
+import {
+  type BGPPeerAnswer,
+  type ClusterInfo,
+  type Follow,
+  type JournalAnswer,
+  mostJournal,
+  mostReach,
+  type ObjectAnswer,
+  type PoolsAnswer,
+  type PoolsPlanAnswer,
+  type ReachAnswer,
+  type ReachPlanAnswer,
+  type TraceAnswer,
 } from './messages.ts';
 import { NotBuiltError } from './static-files.ts';
-import { readFollow } from './stream.ts';
+import { pastToFollow, readFollow, timeOf } from './stream.ts';
 import type { Viewers } from './viewers.ts';
 
 /** What the page asks beside its stream. An {@link AnswerError} becomes the answer that it describes. */
@@ -60,6 +75,8 @@ export function refusalOf(error: unknown): Refusal | undefined {
 
 /** Lists may take so long before an answer says so. */
 const completeMs = 30_000;
+/** Without these, who reaches whom is not known. */
+const reachKinds = new Set(['Pod', 'Namespace', 'NetworkPolicy', 'EgressFirewall']);
 /** Between two packets that are sent. */
 const checkMs = 1000;
 
@@ -83,19 +100,25 @@ export class Answers {
 
   /** `GET /data/state`. @returns JSON. */
   async state(query: URLSearchParams): Promise<string> {
-    const { cluster, clock } = this.#options;
+    const { cluster, clock, viewers } = this.#options;
     const given = Object.fromEntries(query);
     const follow: Follow | undefined = readFollow({ view: 'map', ...given }, cluster.onlyNamespace);
     if (follow === undefined) throw new AnswerError(400, 'BadRequest', 'there is no such view');
+    if (follow.view === 'flows')
+      throw new AnswerError(400, 'BadRequest', 'servicenet flows -o json tells flows');
     const follower = await this.#follower();
+    const atMs = askedTime(follow.at);
+    if (atMs !== undefined)
+      return new Feed(follow, await pastToFollow(viewers, atMs), cluster, 0, () => atMs).state();
     follower.flush();
     return new Feed(follow, follower, cluster, 0, () => clock.now()).state();
   }
 
   /** `POST /data/trace`. */
   async trace(body: unknown): Promise<TraceAnswer> {
-    const { transport, cluster, clock, proxy, checker } = this.#options;
-    const { from, to, protocol = 'TCP', namespace = 'default', check = false } = isRecord(body) ? body : {};
+    const { cluster, clock, checker } = this.#options;
+    const asked: JsonRecord = isRecord(body) ? body : {};
+    const { from, to, at, protocol = 'TCP', namespace = 'default', check = false } = asked;
     const isProtocol = protocol === 'TCP' || protocol === 'UDP' || protocol === 'SCTP';
     const areTexts = typeof from === 'string' && typeof to === 'string' && typeof namespace === 'string';
     if (!areTexts || !isProtocol || typeof check !== 'boolean')
@@ -104,6 +127,9 @@ export class Answers {
         'BadRequest',
         'give from and to, such as deploy/shop/cart and svc/shop/catalog:80',
       );
+    const atMs = askedTime(at);
+    if (check && atMs !== undefined)
+      throw new AnswerError(409, 'CannotCheck', 'a packet is sent now: not into the past');
     if (check && checker === undefined)
       throw new AnswerError(409, 'CannotCheck', cluster.whyNoCheck ?? 'no packet can be sent from here');
     if (check && protocol !== 'TCP')
@@ -114,38 +140,66 @@ export class Answers {
         throw new AnswerError(429, 'TooManyRequests', 'one packet a second is sent: try it again');
       this.#checkedAt = now;
     }
-    const { caches } = await this.#follower();
-    const objects = {
-      namespaces: [...caches.namespaces.cache.values()],
-      nodes: [...caches.nodes.cache.values()],
-      pods: [...caches.pods.cache.values()],
-      services: [...caches.services.cache.values()],
-      slices: [...caches.slices.cache.values()],
-      policies: [...caches.policies.cache.values()],
-      firewalls: [...caches.firewalls.cache.values()],
-      egressIPs: [...caches.egressIPs.cache.values()],
-      egressQoSes: [...caches.egressQoSes.cache.values()],
-      attachments: [...caches.attachments.cache.values()],
-      pools: [...caches.pools.cache.values()],
-      agents: announcingNodes([...caches.leases.cache.values()], clock.now()),
-    };
-    const hidesAnnouncers = caches.leases.syncProblem === 'Forbidden';
-    const cidrs = [...caches.serviceCIDRs.cache.values()];
-    const traced = await tracedCluster(transport, objects, cidrs, proxy, hidesAnnouncers);
+    const caches = await this.#caches(atMs);
+    const traced = await this.#traced(caches, atMs);
     const isInside = ({ address }: TraceDestination): boolean =>
       traced.view.nodeNameAt(address) !== undefined || traced.view.serviceAt(address) !== undefined;
-    const asked: ConnectionChecker | undefined =
+    const toCheck: ConnectionChecker | undefined =
       check && checker !== undefined ? { check: insideAlone(checker, isInside) } : undefined;
-    const http = {
-      ingresses: [...caches.ingresses.cache.values()],
-      routes: [...caches.routes.cache.values()],
-      classes: [...caches.ingressClasses.cache.values()],
-    };
     return await traceConnection(
       traced,
-      { source: from, destination: to, namespace, protocol, outsideAddresses: undefined, checker: asked },
-      () => Promise.resolve(http),
+      { source: from, destination: to, namespace, protocol, outsideAddresses: undefined, checker: toCheck },
+      () => Promise.resolve(httpObjects(caches)),
     );
+  }
+
+  /** `GET /data/reach`: what `servicenet trace --matrix -o json` prints. */
+  async reach(query: URLSearchParams): Promise<ReachAnswer> {
+    const view = await this.#reachView(askedTime(query.get('at') ?? undefined));
+    const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];
+    const question = this.#reachQuestion(view, query.get('namespace'), query.get('protocol') ?? 'TCP');
+    return await runInSlices(reachSteps(view, { ...question, from, to, most: mostReach }));
+  }
+
+  /** `POST /data/reach/plan`: what `servicenet trace --matrix -f … -o json` prints. */
+  async reachPlan(body: unknown): Promise<ReachPlanAnswer> {
+    const {
+      namespace: given,
+      protocol = 'TCP',
+      yaml = '',
+      delete: deleted = [],
+    } = isRecord(body) ? body : {};
+    if (typeof yaml !== 'string' || !isStringList(deleted))
+      throw new AnswerError(
+        400,
+        'BadRequest',
+        'give NetworkPolicies as yaml, or names of policies to delete',
+      );
+    const view = await this.#reachView(undefined);
+    const question = this.#reachQuestion(view, given, protocol);
+    const { objectsInYaml } = await import('../client/yaml.ts');
+    const { policies, namespaces, problems } = refusing(() =>
+      editPolicies(view, objectsInYaml(yaml), deleted, question.namespace),
+    );
+    return { changes: await runInSlices(reachPlanSteps(view, policies, namespaces, question)), problems };
+  }
+
+  /** @throws {AnswerError} where something that decides may not be read: no answer is better than a wrong one. */
+  async #reachView(atMs: number | undefined): Promise<ClusterView> {
+    const caches = await this.#caches(atMs);
+    const hidden = caches.forbidden().filter((kind) => reachKinds.has(kind));
+    if (hidden.length === 0) return (await this.#traced(caches, atMs)).view;
+    const message = `${hidden.join(', ')}: may not be listed, so who reaches whom is not known`;
+    throw new AnswerError(403, 'Forbidden', message);
+  }
+
+  #reachQuestion(view: ClusterView, namespace: unknown, protocol: unknown): ReachQuestion {
+    const isProtocol = protocol === 'TCP' || protocol === 'UDP' || protocol === 'SCTP';
+    if (typeof namespace !== 'string' || !isProtocol)
+      throw new AnswerError(400, 'BadRequest', 'give a namespace, and TCP, UDP or SCTP as protocol');
+    if (!view.hasNamespace(namespace))
+      throw new AnswerError(404, 'NotFound', `there is no namespace ${namespace}`);
+    return { namespace, protocol, by: 'workload' };
   }
 
   /** `GET /data/pools`: what `servicenet pools -o json` prints, and BGPPeers. */
@@ -204,6 +258,58 @@ export class Answers {
     };
   }
 
+  /** `GET /data/journal`. */
+  async journal(query: URLSearchParams): Promise<JournalAnswer> {
+    await this.#follower();
+    const { journal } = this.#options.viewers;
+    const [fromMs, toMs] = [
+      askedTime(query.get('from') ?? undefined),
+      askedTime(query.get('to') ?? undefined),
+    ];
+    const { knownSince } = journal.row;
+    const asked = Number(query.get('most') ?? mostJournal);
+    const most = asked > 0 ? Math.min(Math.ceil(asked), mostJournal) : mostJournal;
+    const changes =
+      fromMs !== undefined && toMs === undefined
+        ? journal.near(fromMs, 'after', most)
+        : journal.near(toMs ?? Infinity, 'before', most);
+    const isIn = ({ time }: JournalEntry): boolean => fromMs === undefined || Date.parse(time) > fromMs;
+    return { ...(knownSince === undefined ? {} : { knownSince }), changes: changes.filter(isIn) };
+  }
+
+  /** What is watched, as it was at a time or as it is. @throws {AnswerError} it is not known what was. */
+  async #caches(atMs: number | undefined): Promise<ClusterCaches> {
+    const { caches } = await this.#follower();
+    if (atMs === undefined) return caches;
+    const { viewers } = this.#options;
+    const past = await viewers.past(atMs);
+    if (past !== undefined) return past.caches;
+    const since = formatTime(viewers.journal.beginMs ?? 0);
+    throw new AnswerError(400, 'BadRequest', `what was before ${since} is not known`);
+  }
+
+  /** The cluster as packets find it. @param atMs when its objects were so; undefined: now. */
+  async #traced(caches: ClusterCaches, atMs: number | undefined): Promise<TracedCluster> {
+    const { transport, clock, proxy } = this.#options;
+    const objects = {
+      namespaces: [...caches.namespaces.cache.values()],
+      nodes: [...caches.nodes.cache.values()],
+      pods: [...caches.pods.cache.values()],
+      services: [...caches.services.cache.values()],
+      slices: [...caches.slices.cache.values()],
+      policies: [...caches.policies.cache.values()],
+      firewalls: [...caches.firewalls.cache.values()],
+      egressIPs: [...caches.egressIPs.cache.values()],
+      egressQoSes: [...caches.egressQoSes.cache.values()],
+      attachments: [...caches.attachments.cache.values()],
+      pools: [...caches.pools.cache.values()],
+      agents: announcingNodes([...caches.leases.cache.values()], atMs ?? clock.now()),
+    };
+    const hidesAnnouncers = caches.leases.syncProblem === 'Forbidden';
+    const cidrs = [...caches.serviceCIDRs.cache.values()];
+    return await tracedCluster(transport, objects, cidrs, proxy, hidesAnnouncers);
+  }
+
   /** The cluster once all of it has been read. */
   async #follower(): Promise<Follower> {
     const { viewers, clock } = this.#options;
@@ -216,6 +322,29 @@ export class Answers {
     }
     return follower;
   }
+}
+
+/** A time that is asked for; undefined: now. @throws {AnswerError} it is no time. */
+function askedTime(text: unknown): number | undefined {
+  if (text === undefined) return undefined;
+  const atMs = typeof text === 'string' ? timeOf(text) : undefined;
+  if (atMs === undefined) throw new AnswerError(400, 'BadRequest', 'give a time as 2026-11-27T20:41:05Z');
+  return atMs;
+}
+
+/** What decides where requests of HTTP go. */
+function httpObjects(caches: ClusterCaches): HttpObjects {
+  const ofGateways = [
+    ...[caches.gatewayClasses, caches.gateways, caches.listenerSets, caches.httpRoutes],
+    ...[caches.grpcRoutes, caches.tlsRoutes, caches.grants],
+  ];
+  const areHidden = ofGateways.some(({ syncProblem }) => syncProblem === 'Forbidden');
+  return {
+    ingresses: [...caches.ingresses.cache.values()],
+    routes: [...caches.routes.cache.values()],
+    classes: [...caches.ingressClasses.cache.values()],
+    gateways: areHidden ? 'forbidden' : gatewayLists(caches),
+  };
 }
 
 /** Connections to addresses of the cluster alone: of Pods, of nodes and of Services. */

@@ -1,9 +1,9 @@
-import type { Follower } from '../view/follower.ts';
 import type { KeptKind, RowChanges, RowTables, StoredRow, Tables } from '../view/row-tables.ts';
-import type { EventRow, RowKind, RowOfKind } from '../view/rows/rows.ts';
+import type { EventRow, JournalRow, RowKind, RowOfKind } from '../view/rows/rows.ts';
 import { formatTime } from '../objects/time.ts';
 import { joinKey } from '../objects/meta.ts';
-import { type ClusterInfo, type Follow, mostPods, rowsOfView } from './messages.ts';
+import type { PresentFlows } from './flow-watch.ts';
+import { type ClusterInfo, type Follow, mostPods, rowsOfView, type Status } from './messages.ts';
 
 /** Which rows a view shows. */
 type Shows = { readonly [Kind in KeptKind]: (row: RowOfKind[Kind]) => boolean };
@@ -11,8 +11,20 @@ type Shows = { readonly [Kind in KeptKind]: (row: RowOfKind[Kind]) => boolean };
 /** Kinds that come with each view. */
 const always: readonly RowKind[] = ['problem', 'namespace'];
 
+/** Kinds whose rows are not kept, but made for one tab. */
+const madeForOne: ReadonlySet<RowKind> = new Set([
+  ...(['serviceDetail', 'flow', 'flowGroup', 'flowWatch', 'journal'] as const),
+]);
+
+function isKept(kind: RowKind): kind is KeptKind {
+  return !madeForOne.has(kind);
+}
+
 /** What a feed reads of a {@link Follower}. */
-type Followed = Pick<Follower, 'status'> & { readonly tables: Pick<RowTables, 'rows' | 'detailOf'> };
+export interface Followed {
+  readonly status: Status;
+  readonly tables: Pick<RowTables, 'rows' | 'detailOf'>;
+}
 
 /** Rows that a tab does not get yet. */
 type Held = 'nothing' | 'Pods' | 'everything';
@@ -45,11 +57,23 @@ export class Feed {
     this.#seq = seq;
     this.#now = now;
     const kinds: readonly RowKind[] = [...always, ...rowsOfView[follow.view]];
-    this.#kinds = kinds.filter((kind): kind is KeptKind => kind !== 'serviceDetail');
+    this.#kinds = kinds.filter(isKept);
   }
 
   get seq(): number {
     return this.#seq;
+  }
+
+  /** Whether it is of the cluster as it was. */
+  get isPast(): boolean {
+    return this.#follow.at !== undefined;
+  }
+
+  /** What a tab is told when the cluster stands otherwise: of what was, only that it cannot be reached. */
+  statusAfter(status: Status): Status {
+    const { disconnected } = status;
+    if (!this.isPast) return status;
+    return { ...this.#follower.status, ...(disconnected === undefined ? {} : { disconnected }) };
   }
 
   /** The message with all that the view shows, as an object of JSON. */
@@ -86,9 +110,38 @@ export class Feed {
     const before = this.#sentOf('serviceDetail').get('');
     const detail = this.#detail();
     if (detail !== before && detail !== undefined) rows.set('serviceDetail', [detail]);
-    if (rows.size === 0 && gone.size === 0) return undefined;
-    this.#seq++;
-    return `{"rows":${rowsText(rows)},"gone":${JSON.stringify(Object.fromEntries(gone))},${this.#stamp()}}`;
+    return this.#message(rows, gone);
+  }
+
+  /** The message about flows that are others now; undefined where none are. */
+  flows({ watch, groups, flows }: PresentFlows): string | undefined {
+    return this.#made([
+      ['flowWatch', [watch]],
+      ['flowGroup', groups],
+      ['flow', flows],
+    ]);
+  }
+
+  /** The message about what has changed of late. */
+  journal(row: JournalRow): string | undefined {
+    return this.#made([['journal', [row]]]);
+  }
+
+  /** All rows of some kinds, as they are now. */
+  #made(kinds: readonly (readonly [RowKind, readonly { readonly key: string }[]])[]): string | undefined {
+    const changed = new Map<string, readonly string[]>();
+    const gone = new Map<string, readonly string[]>();
+    for (const [kind, rows] of kinds) {
+      const sent = this.#sentOf(kind);
+      const present = new Map(rows.map((row) => [row.key, JSON.stringify(row)]));
+      const now = [...present].flatMap(([key, json]) => (sent.get(key) === json ? [] : [json]));
+      const left = [...sent.keys()].filter((key) => !present.has(key));
+      for (const key of left) sent.delete(key);
+      for (const [key, json] of present) sent.set(key, json);
+      if (now.length > 0) changed.set(kind, now);
+      if (left.length > 0) gone.set(kind, left);
+    }
+    return this.#message(changed, gone);
   }
 
   #among<Kind extends KeptKind>(
@@ -173,6 +226,15 @@ export class Feed {
     let pods = 0;
     for (const { row } of this.#follower.tables.rows.namespace.values()) pods += row.pods;
     return pods <= mostPods ? 'nothing' : view === 'map' ? 'everything' : 'Pods';
+  }
+
+  #message(
+    rows: ReadonlyMap<string, readonly string[]>,
+    gone: ReadonlyMap<string, readonly string[]>,
+  ): string | undefined {
+    if (rows.size === 0 && gone.size === 0) return undefined;
+    this.#seq++;
+    return `{"rows":${rowsText(rows)},"gone":${JSON.stringify(Object.fromEntries(gone))},${this.#stamp()}}`;
   }
 
   #stamp(): string {

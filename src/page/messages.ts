@@ -1,9 +1,11 @@
 import type { IPFamily } from '../objects/address.ts';
 import type { ObjectKey } from '../objects/meta.ts';
+import type { ReachChange } from '../network/path/reach-plan.ts';
+import type { Reach } from '../network/path/reach.ts';
 import type { TraceReport } from '../network/path/report.ts';
 import type { BGPPeerSession, BGPPeerSpec } from '../objects/types/servicenet.ts';
 import type { ReportedPools } from '../view/rows/addresses.ts';
-import type { RowKind, RowOfKind } from '../view/rows/rows.ts';
+import type { JournalEntry, RowKind, RowOfKind } from '../view/rows/rows.ts';
 
 /**
  * All that passes between a browser and the page's server. Only what is under `/data/` needs a session; each request for it
@@ -35,7 +37,7 @@ export interface SessionAnswer {
   readonly session: string;
 }
 
-/** The kinds of rows that each view gets. `problem` and `namespace` come with each. */
+/** The kinds of rows that each view gets. `problem`, `namespace` and `journal` come with each. */
 export const rowsOfView = {
   /** Of all namespaces or one. */
   map: ['service', 'slice', 'pod', 'node'],
@@ -46,9 +48,13 @@ export const rowsOfView = {
   service: ['service', 'serviceDetail', 'slice', 'pod', 'node', 'httpRule', 'event'],
   /** What a form offers to choose from. */
   way: ['service', 'pod', 'workload', 'node'],
+  /** When a workload or a policy is another, who reaches whom is asked again. Flows, in groups, are laid over it. */
+  reach: ['workload', 'policy', 'flowGroup', 'flowWatch'],
   /** `service`: those of type LoadBalancer. */
   addresses: ['pool', 'address', 'waiting', 'announcer', 'egressAddress', 'service', 'node'],
   http: ['httpRule'],
+  /** The flows that its {@link FollowedFlows} ask for, in groups or each, and what its filters choose from. */
+  flows: ['flow', 'flowGroup', 'flowWatch', 'service', 'workload', 'node', 'policy'],
   /** The newest 10,000. */
   events: ['event'],
 } as const satisfies Readonly<Record<string, readonly RowKind[]>>;
@@ -68,6 +74,22 @@ export interface Follow {
   readonly name?: string;
   /** Of the Map of all namespaces: its rows also where there are more than {@link mostPods}. */
   readonly all?: boolean;
+  /** For `flows` and `reach`: which; absent: all but the cluster's own, in groups. */
+  readonly flows?: FollowedFlows;
+  /** RFC 3339: the cluster as it was then, which does not change. Absent: as it is. There are no flows of then. */
+  readonly at?: string;
+}
+
+/** Flows that are followed, by the words of `servicenet flows`. */
+export interface FollowedFlows {
+  readonly from?: string;
+  readonly to?: string;
+  readonly outcomes?: readonly string[];
+  readonly by?: string;
+  /** With the cluster's own. */
+  readonly all?: boolean;
+  /** Each by itself: the newest 500. */
+  readonly each?: boolean;
 }
 
 /**
@@ -127,6 +149,8 @@ export interface ClusterInfo {
   readonly onlyNamespace?: string;
   /** Why no packet can be sent ("Send a real one"), a sentence. Absent: it can. */
   readonly whyNoCheck?: string;
+  /** Why there are no flows, a sentence. Absent: there may be. */
+  readonly whyNoFlows?: string;
   /** Behind `servicenet` in a command to copy, so that it asks this cluster: `--kubeconfig /home/me/prod --context a`. */
   readonly clusterFlags: readonly string[];
 }
@@ -143,6 +167,8 @@ export interface Status {
     readonly message: string;
     readonly since: string;
   };
+  /** There are no rows: what was at {@link Follow.at} is not known, but only from this time on (RFC 3339). */
+  readonly knownSince?: string;
 }
 
 /** `POST /data/trace`. The answer is a {@link TraceAnswer}, the JSON of `servicenet trace -o json`. */
@@ -157,10 +183,53 @@ export interface TraceRequest {
   readonly namespace?: string;
   /** Open a real connection too. Once a second, TCP alone, and only inside of the cluster network of `up`. */
   readonly check?: boolean;
+  /** RFC 3339: in the cluster as it was then. Not with `check`. */
+  readonly at?: string;
 }
 
 /** Members that are undefined are not sent: without `reachable`, objects do not decide it. */
 export type TraceAnswer = TraceReport;
+
+/**
+ * `GET /data/reach?namespace=&protocol=&from=&to=&at=`: the JSON of `servicenet trace --matrix -o json`, of 60 rows and 60
+ * columns at most. `from` and `to` are parts of the names of rows and columns.
+ */
+export type ReachAnswer = Reach;
+
+/** As many rows, and columns, are answered. */
+export const mostReach = 60;
+
+/**
+ * `GET /data/journal?from=&to=&most=`: changes of all that is watched but Events, in the time after `from` and up to `to`
+ * (RFC 3339). With `from` alone the oldest come, oldest first; else the newest, newest first.
+ */
+export interface JournalAnswer {
+  /** RFC 3339: what was before is not known. Absent: nothing is known yet. */
+  readonly knownSince?: string;
+  /** At most {@link mostJournal}. */
+  readonly changes: readonly JournalEntry[];
+}
+
+/** As many changes are answered. */
+export const mostJournal = 500;
+
+/** `POST /data/reach/plan`: NetworkPolicies as they would be. Nothing is written. */
+export interface ReachPlanRequest {
+  /** Of policies without one. */
+  readonly namespace: string;
+  /** Default TCP. */
+  readonly protocol?: 'TCP' | 'UDP' | 'SCTP';
+  /** New or changed NetworkPolicies, as documents of YAML. */
+  readonly yaml: string;
+  /** Names of those that would be deleted. */
+  readonly delete?: readonly string[];
+}
+
+/** The JSON of `servicenet trace --matrix -f … -o json`. */
+export interface ReachPlanAnswer {
+  readonly changes: readonly ReachChange[];
+  readonly problems: readonly string[];
+}
 
 /** A BGPPeer, and what each node has told of its session. */
 export interface BGPPeerAnswer extends Pick<BGPPeerSpec, 'peerAddress' | 'myASN' | 'peerASN'> {

@@ -3,10 +3,12 @@ import { systemClock } from '../client/clock.ts';
 import { createTransport } from '../client/connect.ts';
 import type { ClusterSource, Transport } from '../client/transport.ts';
 import type { RequestSettings } from '../controllers/load-balancer/request.ts';
+import { askFlows } from '../host/control-client.ts';
 import { ReadOnlyTransport } from '../view/read-only-transport.ts';
 import type { ProxyFlags } from '../view/trace-cluster.ts';
 import type { ConnectionChecker } from '../view/trace-connection.ts';
 import { Answers } from './answers.ts';
+import type { AskFlows } from './flow-watch.ts';
 import { type Credentials, Gate } from './gate.ts';
 import type { ClusterInfo } from './messages.ts';
 import { PageServer } from './server.ts';
@@ -19,6 +21,8 @@ export interface PageSettings {
   readonly cluster: ClusterInfo;
   readonly proxy: ProxyFlags;
   readonly loadBalancer: RequestSettings;
+  /** Of the `up` that tells flows; undefined: there are none. */
+  readonly controlSocket: string | undefined;
 }
 
 /** A page that is served. */
@@ -30,7 +34,7 @@ export interface Page {
 
 /** @param checker undefined: no packet is sent. @param files what browsers load; default: those of the package. */
 export function openPage(
-  { credentials, cluster, proxy, loadBalancer }: PageSettings,
+  { credentials, cluster, proxy, loadBalancer, controlSocket }: PageSettings,
   transport: Transport,
   checker: ConnectionChecker | undefined,
   log: Logger,
@@ -44,6 +48,8 @@ export function openPage(
   });
   const answers = new Answers({ transport: reading, viewers, cluster, clock, proxy, checker });
   const gate = new Gate(credentials, clock);
+  const askFlowsOf: AskFlows | undefined =
+    controlSocket === undefined ? undefined : (request, signal) => askFlows(controlSocket, request, signal);
   let loaded: Promise<StaticFiles> | undefined;
   const once = (): Promise<StaticFiles> => {
     loaded ??= files();
@@ -51,7 +57,10 @@ export function openPage(
     loaded.catch(() => (loaded = undefined));
     return loaded;
   };
-  const server = new PageServer({ gate, viewers, cluster, clock, answers, files: once, log });
+  const server = new PageServer({
+    ...{ gate, viewers, cluster, clock, answers, files: once, log },
+    askFlows: askFlowsOf,
+  });
   return {
     server,
     close: async () => {

@@ -2,9 +2,8 @@
 import { Socket } from 'node:net';
 import { setPriority } from 'node:os';
 import { systemClock, type Timer } from '../client/clock.ts';
-import type { PacketOutcome } from '../network/path/packet.ts';
 import { createLog } from '../telemetry/log.ts';
-import { connectionChecker, type PacketPlace } from '../view/trace-connection.ts';
+import { connectionChecker, type PacketPlace, type TriedConnection } from '../view/trace-connection.ts';
 import { openPageOf, type Page } from './page.ts';
 import { type FromPage, isToPage, type ToPage } from './protocol.ts';
 
@@ -15,7 +14,7 @@ const idleMs = 600_000;
 
 const log = createLog({ level: 'error', format: 'json' });
 /** Packets that are being sent, by their numbers. */
-const asked = new Map<number, PromiseWithResolvers<PacketOutcome>>();
+const asked = new Map<number, PromiseWithResolvers<TriedConnection>>();
 let page: Promise<Page> | undefined;
 let count = 0;
 let taken = 0;
@@ -26,9 +25,9 @@ function tell(message: FromPage): void {
   process.send?.(message, () => undefined);
 }
 
-async function open(place: PacketPlace, address: string, port: number): Promise<PacketOutcome> {
+async function open(place: PacketPlace, address: string, port: number): Promise<TriedConnection> {
   const id = ++count;
-  const answer = Promise.withResolvers<PacketOutcome>();
+  const answer = Promise.withResolvers<TriedConnection>();
   asked.set(id, answer);
   tell({ from: 'check', id, place, address, port });
   return await answer.promise;
@@ -70,7 +69,7 @@ async function hear(message: ToPage, socket: unknown): Promise<void> {
       return;
     }
     case 'checked':
-      asked.get(message.id)?.resolve(message.outcome);
+      asked.get(message.id)?.resolve(message.tried);
       asked.delete(message.id);
       return;
     case 'checkFailed':

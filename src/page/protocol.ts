@@ -1,7 +1,6 @@
 import type { EndpointSource } from '../client/transport.ts';
-import type { PacketOutcome } from '../network/path/packet.ts';
 import { isRecord } from '../objects/json.ts';
-import type { PacketPlace } from '../view/trace-connection.ts';
+import type { PacketPlace, TriedConnection } from '../view/trace-connection.ts';
 import type { PageSettings } from './page.ts';
 
 /** What passes between the process that listens and the one that answers. Both are of one version. */
@@ -10,7 +9,7 @@ export type ToPage =
   | { readonly to: 'open'; readonly source: EndpointSource; readonly settings: PageSettings }
   /** With the connection itself. */
   | { readonly to: 'connection' }
-  | { readonly to: 'checked'; readonly id: number; readonly outcome: PacketOutcome }
+  | { readonly to: 'checked'; readonly id: number; readonly tried: TriedConnection }
   | { readonly to: 'checkFailed'; readonly id: number; readonly message: string };
 
 export type FromPage =

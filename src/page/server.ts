@@ -149,12 +149,18 @@ export class PageServer {
     switch (`${method} ${pathname}`) {
       case 'GET /data/state':
         return { json: await answers.state(searchParams) };
+      case 'GET /data/reach':
+        return { json: JSON.stringify(await answers.reach(searchParams)) };
+      case 'GET /data/journal':
+        return { json: JSON.stringify(await answers.journal(searchParams)) };
       case 'GET /data/pools':
         return { json: JSON.stringify(await answers.pools()) };
       case 'GET /data/object':
         return { json: JSON.stringify(await answers.object(searchParams)) };
       case 'POST /data/trace':
         return { json: JSON.stringify(await answers.trace(await readBody(request))) };
+      case 'POST /data/reach/plan':
+        return { json: JSON.stringify(await answers.reachPlan(await readBody(request))) };
       case 'POST /data/pools/plan':
         return { json: JSON.stringify(await answers.poolsPlan(await readBody(request))) };
     }
@@ -208,6 +214,7 @@ export class PageServer {
 
 const paths: ReadonlySet<string> = new Set([
   ...['/data/state', '/data/pools', '/data/object', '/data/trace', '/data/pools/plan', '/data/stream'],
+  ...['/data/reach', '/data/reach/plan', '/data/journal'],
 ]);
 const notAllowed: Refusal = { status: 405, reason: 'MethodNotAllowed', message: 'not by this method' };
 const notFound: Refusal = { status: 404, reason: 'NotFound', message: 'there is nothing of this name' };

@@ -1,11 +1,16 @@
+import type { Logger } from 'pino';
 import type { WebSocket } from 'ws';
 import type { Clock, Timer } from '../client/clock.ts';
 import { isRecord, parseRecord } from '../objects/json.ts';
+import { turnForLongWork } from '../telemetry/time-slice.ts';
 import type { FollowerListener, FollowStatus } from '../view/follower.ts';
 import type { RowChanges } from '../view/row-tables.ts';
-import { Feed } from './feed.ts';
+import { formatTime, parseTime } from '../objects/time.ts';
+import { noRows } from '../view/row-tables.ts';
+import { Feed, type Followed } from './feed.ts';
+import { type AskFlows, FlowWatch, type PresentFlows } from './flow-watch.ts';
 import type { Gate } from './gate.ts';
-import { type ClusterInfo, type Follow, isViewName } from './messages.ts';
+import { type ClusterInfo, type FollowedFlows, type Follow, isViewName, rowsOfView } from './messages.ts';
 import type { Viewers } from './viewers.ts';
 
 /** The first message has to come so soon. */
@@ -14,16 +19,23 @@ const firstMessageMs = 2000;
 const mostBuffered = 4 * 1024 * 1024;
 /** Between two states: a tab that asks for one after the other gets the last. */
 const stateMs = 250;
+/** Between two rows of what has changed of late. */
+const journalMs = 2000;
 
 /** Codes of an end that has a cause. */
 const unknownSession = 4401;
 const notUnderstood = 4400;
+/** RFC 6455, 7.4.1. */
+const serverError = 1011;
 
 export interface StreamOptions {
+  readonly log: Logger;
   readonly gate: Gate;
   readonly viewers: Viewers;
   readonly cluster: ClusterInfo;
   readonly clock: Clock;
+  /** Undefined: there are no flows; `cluster.whyNoFlows` says why. */
+  readonly askFlows: AskFlows | undefined;
 }
 
 /** Serves a tab: first its session, then what it follows. */
@@ -35,9 +47,12 @@ export class Stream implements FollowerListener {
   #wanted: Follow | undefined;
   #timer: Timer | undefined;
   #stateAt = -stateMs;
+  #isBeginning = false;
   /** Changes that were not sent, as the tab has not read what came before. */
   #hasMissed = false;
   #leave: (() => void) | undefined;
+  #journal: Timer | undefined;
+  #flows: FlowWatch | undefined;
 
   constructor(socket: WebSocket, options: StreamOptions) {
     this.#socket = socket;
@@ -50,6 +65,8 @@ export class Stream implements FollowerListener {
     socket.on('close', () => {
       late.cancel();
       this.#timer?.cancel();
+      this.#journal?.cancel();
+      this.#flows?.end();
       this.#leave?.();
     });
     socket.on('message', (data: Buffer, isBinary: boolean) => {
@@ -60,17 +77,29 @@ export class Stream implements FollowerListener {
   }
 
   changed(changes: RowChanges): void {
+    // What was does not change.
+    if (this.#feed?.isPast !== true) this.#sendChanges((feed) => feed.changes(changes));
+    this.#journal ??= this.#options.clock.after(journalMs, () => this.#tellJournal());
+  }
+
+  stands(status: FollowStatus): void {
+    if (this.#feed !== undefined) this.#send(JSON.stringify({ status: this.#feed.statusAfter(status) }));
+  }
+
+  #tellJournal(): void {
+    this.#journal = undefined;
+    const { row } = this.#options.viewers.journal;
+    this.#sendChanges((feed) => feed.journal(row));
+  }
+
+  #sendChanges(textOf: (feed: Feed) => string | undefined): void {
     if (this.#feed === undefined) return;
     if (this.#isBehind()) {
       this.#hasMissed = true;
       return;
     }
-    const text = this.#feed.changes(changes);
+    const text = textOf(this.#feed);
     if (text !== undefined) this.#send(text);
-  }
-
-  stands(status: FollowStatus): void {
-    if (this.#feed !== undefined) this.#send(JSON.stringify({ status }));
   }
 
   #said(message: Readonly<Record<string, unknown>>): void {
@@ -92,21 +121,57 @@ export class Stream implements FollowerListener {
     this.#wanted = follow;
     const { clock } = this.#options;
     const waitMs = Math.max(0, this.#stateAt + stateMs - clock.monotonic());
-    this.#timer ??= clock.after(waitMs, () => this.#begin());
+    this.#timer ??= clock.after(waitMs, () => this.#beginInTurn());
+  }
+
+  /** The state of a large cluster is long work: those of several tabs are made in turns of the event loop of their own. */
+  #beginInTurn(): void {
+    if (this.#isBeginning) return;
+    this.#isBeginning = true;
+    this.#begin().catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'the page cannot make the state of a tab');
+      this.#end(serverError, 'InternalError');
+    });
   }
 
   /** Sends the state of what is followed now. */
-  #begin(): void {
+  async #begin(): Promise<void> {
+    await turnForLongWork();
+    this.#isBeginning = false;
     this.#timer = undefined;
-    const { viewers, cluster, clock } = this.#options;
-    if (this.#wanted === undefined || this.#socket.readyState !== this.#socket.OPEN) return;
+    const { viewers, cluster, clock, askFlows } = this.#options;
+    const wanted = this.#wanted;
+    if (wanted === undefined || this.#socket.readyState !== this.#socket.OPEN) return;
     this.#stateAt = clock.monotonic();
     const { follower } = viewers;
-    // Its rows are then those that changes begin from.
-    follower.flush();
+    // The one before ends last: flows go on to be collected.
+    const before = this.#flows;
+    const why = cluster.whyNoFlows ?? '';
+    const tell = (present: PresentFlows): void => this.#sendChanges((feed) => feed.flows(present));
+    if (wanted.at === undefined) {
+      // Its rows are then those that changes begin from.
+      follower.flush();
+      this.#sendState(new Feed(wanted, follower, cluster, this.#feed?.seq ?? 0, () => clock.now()));
+    }
+    this.#flows = showsFlows(wanted) ? new FlowWatch(wanted, { ask: askFlows, why }, clock, tell) : undefined;
+    before?.end();
+    if (wanted.at !== undefined) await this.#beginPast(wanted, timeOf(wanted.at) ?? 0);
+  }
+
+  /** Sends the state of what was followed at a time. */
+  async #beginPast(wanted: Follow, atMs: number): Promise<void> {
+    const { viewers, cluster } = this.#options;
+    const followed = await pastToFollow(viewers, atMs);
+    // Another place may be wanted by now.
+    if (this.#wanted !== wanted) return;
+    this.#sendState(new Feed(wanted, followed, cluster, this.#feed?.seq ?? 0, () => atMs));
+  }
+
+  #sendState(feed: Feed): void {
     this.#hasMissed = false;
-    this.#feed = new Feed(this.#wanted, follower, cluster, this.#feed?.seq ?? 0, () => clock.now());
-    this.#send(`{"state":${this.#feed.state()}}`);
+    this.#feed = feed;
+    this.#send(`{"state":${feed.state()}}`);
+    this.#tellJournal();
   }
 
   #isBehind(): boolean {
@@ -116,7 +181,7 @@ export class Stream implements FollowerListener {
   #send(text: string): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     this.#socket.send(text, () => {
-      if (this.#hasMissed && this.#socket.bufferedAmount === 0) this.#begin();
+      if (this.#hasMissed && this.#socket.bufferedAmount === 0) this.#beginInTurn();
     });
   }
 
@@ -126,19 +191,60 @@ export class Stream implements FollowerListener {
   }
 }
 
+/** Whether flows have to be collected. There are none of what was, and Reach begins with the choice of a namespace. */
+function showsFlows({ view, namespace, at }: Follow): boolean {
+  if (at !== undefined) return false;
+  return view === 'reach' ? namespace !== undefined : rowsOfView[view].some((kind) => kind === 'flowGroup');
+}
+
+/** Milliseconds since 1970 of a time in RFC 3339; undefined: it is none. */
+export function timeOf(text: string): number | undefined {
+  const atMs = parseTime(text);
+  return atMs === undefined ? undefined : Math.round(atMs);
+}
+
+/** What a feed reads of a cluster as it was at a time, in milliseconds since 1970. */
+export async function pastToFollow(viewers: Viewers, atMs: number): Promise<Followed> {
+  const past = await viewers.past(atMs);
+  const { forbidden } = viewers.follower.status;
+  const knownSince = formatTime(viewers.journal.beginMs ?? 0);
+  return past === undefined
+    ? { status: { loading: [], forbidden, knownSince }, tables: noTables }
+    : { status: { loading: [], forbidden }, tables: past.tables };
+}
+
+const noTables = { rows: noRows, detailOf: () => undefined };
+
 /** @param only the one namespace that is shown; undefined: all are. */
 export function readFollow(value: unknown, only: string | undefined): Follow | undefined {
   if (!isRecord(value)) return undefined;
-  const { view, namespace = only, name, all } = value;
+  const { view, namespace = only, name, all, flows, at } = value;
   if (typeof view !== 'string' || !isViewName(view)) return undefined;
   const isText = (given: unknown): given is string | undefined =>
     given === undefined || (typeof given === 'string' && given.length <= 253);
-  if (!isText(namespace) || !isText(name)) return undefined;
+  if (!isText(namespace) || !isText(name) || !isText(at)) return undefined;
+  if (at !== undefined && parseTime(at) === undefined) return undefined;
   if (view === 'service' && (namespace === undefined || name === undefined)) return undefined;
   return {
     view,
     ...(namespace === undefined ? {} : { namespace }),
     ...(name === undefined ? {} : { name }),
     ...(all === true ? { all } : {}),
+    ...(isRecord(flows) ? { flows: readFlows(flows) } : {}),
+    ...(at === undefined ? {} : { at }),
+  };
+}
+
+/** What they ask for is read by who tells the flows. */
+function readFlows(value: Readonly<Record<string, unknown>>): FollowedFlows {
+  const { from, to, outcomes, by, all, each } = value;
+  const isText = (given: unknown): given is string => typeof given === 'string' && given.length <= 512;
+  return {
+    ...(isText(from) ? { from } : {}),
+    ...(isText(to) ? { to } : {}),
+    ...(Array.isArray(outcomes) ? { outcomes: outcomes.filter(isText) } : {}),
+    ...(isText(by) ? { by } : {}),
+    ...(all === true ? { all } : {}),
+    ...(each === true ? { each } : {}),
   };
 }

@@ -1,11 +1,7 @@
-import type { Logger } from 'pino';
-import type { Clock, Random } from '../client/clock.ts';
 import { byNamespace, indexByNamespace, indexByNode } from '../client/informers/cache.ts';
-import type { Informer } from '../client/informers/informer.ts';
-import { InformerFactory } from '../client/informers/shared-informer.ts';
+import type { Informer, Informers } from '../client/informers/informer.ts';
 import type { ResourceType } from '../client/resources.ts';
-import type { Transport } from '../client/transport.ts';
-import { announceSelectors } from '../network/announcing/agent-report.ts';
+import type { GatewayLists } from '../network/path/gateway.ts';
 import { textAt } from '../objects/json.ts';
 import { joinKey, type KubeObject, type ObjectKey } from '../objects/meta.ts';
 import { isFinished } from '../objects/pods.ts';
@@ -15,22 +11,14 @@ import { shownPod, watched, withoutApplied } from './watched.ts';
 /** Names of indexes. */
 export const byService = 'service';
 export const byPod = 'pod';
+/** Events, by {@link aboutKey}. */
+export const byAbout = 'about';
 export const byWorkload = 'workload';
 /** Pods that have not ended, by their node. */
 export const byNodeOfPod = 'nodeOfPod';
 
-export interface CacheOptions {
-  readonly transport: Transport;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Only this one, of kinds that have namespaces; undefined: all. */
-  readonly namespace: string | undefined;
-}
-
-/** Follows what is {@link watched}: one watch a kind. */
+/** The caches of what is {@link watched}. */
 export class ClusterCaches {
-  readonly #factory: InformerFactory;
   readonly services;
   readonly slices;
   readonly pods;
@@ -49,22 +37,24 @@ export class ClusterCaches {
   readonly egressQoSes;
   readonly attachments;
   readonly routes;
+  readonly gatewayClasses;
+  readonly gateways;
+  readonly listenerSets;
+  readonly httpRoutes;
+  readonly grpcRoutes;
+  readonly tlsRoutes;
+  readonly grants;
   /** Whether all namespaces are followed. */
   readonly isWhole: boolean;
   /** All of them. */
   readonly informers: readonly Informer<KubeObject>[];
 
-  constructor({ namespace, ...options }: CacheOptions) {
-    this.isWhole = namespace === undefined;
-    this.#factory = new InformerFactory({
-      ...options,
-      labelSelectors: announceSelectors,
-      ...(namespace === undefined ? {} : { namespace }),
-    });
+  constructor(informers: Informers, isWhole: boolean) {
+    this.isWhole = isWhole;
     const follow = <T extends KubeObject>(
       resource: ResourceType<T>,
       transform: (object: T) => T = withoutApplied,
-    ): Informer<T> => this.#factory.informer(resource, { transform });
+    ): Informer<T> => informers.informer(resource, { transform });
     this.services = follow(watched.services);
     this.slices = follow(watched.slices);
     this.pods = follow(watched.pods, shownPod);
@@ -83,10 +73,19 @@ export class ClusterCaches {
     this.egressQoSes = follow(watched.egressQoSes);
     this.attachments = follow(watched.attachments);
     this.routes = follow(watched.routes);
+    this.gatewayClasses = follow(watched.gatewayClasses);
+    this.gateways = follow(watched.gateways);
+    this.listenerSets = follow(watched.listenerSets);
+    this.httpRoutes = follow(watched.httpRoutes);
+    this.grpcRoutes = follow(watched.grpcRoutes);
+    this.tlsRoutes = follow(watched.tlsRoutes);
+    this.grants = follow(watched.grants);
     this.informers = [
       ...[this.services, this.slices, this.pods, this.nodes, this.namespaces, this.policies, this.events],
       ...[this.ingresses, this.ingressClasses, this.serviceCIDRs, this.ipAddresses, this.pools],
       ...[this.leases, this.egressIPs, this.firewalls, this.egressQoSes, this.attachments, this.routes],
+      ...[this.gatewayClasses, this.gateways, this.listenerSets, this.httpRoutes, this.grpcRoutes],
+      ...[this.tlsRoutes, this.grants],
     ];
     this.services.addIndex(byNamespace, indexByNamespace);
     this.slices.addIndex(byService, (slice) => asList(serviceOf(slice)));
@@ -94,17 +93,8 @@ export class ClusterCaches {
     this.policies.addIndex(byNamespace, indexByNamespace);
     this.pods.addIndex(byNamespace, indexByNamespace);
     this.pods.addIndex(byNodeOfPod, (pod) => (isFinished(pod) ? [] : indexByNode(pod)));
-    this.events.addIndex(byPod, podOfEvent);
+    this.events.addIndex(byAbout, (event) => [aboutOfEvent(event)]);
     this.pods.addIndex(byWorkload, (pod) => [workloadKey(workloadOf(pod))]);
-  }
-
-  start(signal: AbortSignal): void {
-    this.#factory.start(signal);
-  }
-
-  /** Resolves when all watches have ended, after the signal aborted. */
-  finished(): Promise<void> {
-    return this.#factory.finished();
   }
 
   /** Kinds that may not be listed. */
@@ -122,10 +112,36 @@ export class ClusterCaches {
   }
 }
 
+/** What decides where requests to Gateways go. */
+export function gatewayLists(caches: ClusterCaches): GatewayLists {
+  return {
+    classes: [...caches.gatewayClasses.cache.values()],
+    gateways: [...caches.gateways.cache.values()],
+    listenerSets: [...caches.listenerSets.cache.values()],
+    httpRoutes: [...caches.httpRoutes.cache.values()],
+    grpcRoutes: [...caches.grpcRoutes.cache.values()],
+    tlsRoutes: [...caches.tlsRoutes.cache.values()],
+    grants: [...caches.grants.cache.values()],
+  };
+}
+
 /** The key of the Pod that an Event is about; none: it is about something else. */
 export function podOfEvent(event: KubeObject): readonly ObjectKey[] {
   if (textAt(event, 'involvedObject', 'kind') !== 'Pod') return [];
-  return [joinKey(textAt(event, 'involvedObject', 'namespace'), textAt(event, 'involvedObject', 'name'))];
+  return [keyOfAbout(event)];
+}
+
+/** What an Event is about. */
+export function aboutKey(kind: string, key: ObjectKey): string {
+  return `${kind} ${key}`;
+}
+
+function aboutOfEvent(event: KubeObject): string {
+  return aboutKey(textAt(event, 'involvedObject', 'kind'), keyOfAbout(event));
+}
+
+function keyOfAbout(event: KubeObject): ObjectKey {
+  return joinKey(textAt(event, 'involvedObject', 'namespace'), textAt(event, 'involvedObject', 'name'));
 }
 
 function asList(key: string | undefined): readonly string[] {

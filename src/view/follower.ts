@@ -1,8 +1,10 @@
 import type { Logger } from 'pino';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import type { Clock, Random, Timer } from '../client/clock.ts';
+import { InformerFactory } from '../client/informers/shared-informer.ts';
 import type { Transport } from '../client/transport.ts';
 import type { RequestSettings } from '../controllers/load-balancer/request.ts';
+import { announceSelectors } from '../network/announcing/agent-report.ts';
 import { formatTime } from '../objects/time.ts';
 import { ClusterCaches } from './caches.ts';
 import { type RowChanges, RowTables } from './row-tables.ts';
@@ -45,6 +47,7 @@ const tickMs = 10_000;
 export class Follower {
   readonly caches: ClusterCaches;
   readonly tables: RowTables;
+  readonly #informers: InformerFactory;
   readonly #clock: Clock;
   readonly #listener: FollowerListener;
   readonly #ending = new AbortController();
@@ -56,7 +59,7 @@ export class Follower {
   #disconnected: FollowStatus['disconnected'];
   #said = '';
 
-  constructor({ transport, settings, ...options }: FollowerOptions, listener: FollowerListener) {
+  constructor({ transport, settings, namespace, ...options }: FollowerOptions, listener: FollowerListener) {
     const { clock, log } = options;
     this.#clock = clock;
     this.#listener = listener;
@@ -67,7 +70,13 @@ export class Follower {
       this.#disconnected = problem === undefined ? undefined : { message: problem, since };
       this.#say();
     });
-    this.caches = new ClusterCaches({ ...options, transport: tracked });
+    this.#informers = new InformerFactory({
+      ...options,
+      transport: tracked,
+      labelSelectors: announceSelectors,
+      ...(namespace === undefined ? {} : { namespace }),
+    });
+    this.caches = new ClusterCaches(this.#informers, namespace === undefined);
     this.tables = new RowTables(
       this.caches,
       settings,
@@ -77,7 +86,7 @@ export class Follower {
   }
 
   start(): void {
-    this.caches.start(this.#ending.signal);
+    this.#informers.start(this.#ending.signal);
     this.#wait();
     this.#each();
   }
@@ -99,7 +108,7 @@ export class Follower {
   async stop(): Promise<void> {
     for (const timer of [this.#flush, this.#look, this.#tick]) timer?.cancel();
     this.#ending.abort();
-    await this.caches.finished();
+    await this.#informers.finished();
   }
 
   /** Tells at once what has changed. */

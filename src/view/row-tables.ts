@@ -10,10 +10,21 @@ import { announcingNodes } from '../network/path/entry.ts';
 import { conditionOf, keyOf, type KubeObject, type ObjectKey } from '../objects/meta.ts';
 import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { type PooledCluster, poolFits } from '../pools/plan.ts';
-import { byNodeOfPod, byPod, byService, byWorkload, type ClusterCaches, podOfEvent } from './caches.ts';
+import {
+  aboutKey,
+  byAbout,
+  byNodeOfPod,
+  byPod,
+  byService,
+  byWorkload,
+  type ClusterCaches,
+  gatewayLists,
+  podOfEvent,
+} from './caches.ts';
 import { problemRows } from './problems/problems.ts';
 import { announcerRows, egressAddressRows, poolRows } from './rows/addresses.ts';
 import { eventRow, newestWarning } from './rows/events.ts';
+import { gatewayRuleRows } from './rows/gateways.ts';
 import { httpRuleRows } from './rows/http.ts';
 import { policyRow } from './rows/policies.ts';
 import {
@@ -26,11 +37,11 @@ import {
   workloadOf,
   workloadRow,
 } from './rows/pods.ts';
-import type { PoolRow, RowKind, RowOfKind, ServiceDetailRow } from './rows/rows.ts';
+import type { HttpRuleRow, PoolRow, RowKind, RowOfKind, ServiceDetailRow } from './rows/rows.ts';
 import { serviceDetailRow, serviceRow, troubledSince } from './rows/services.ts';
 
-/** The kinds of rows that are kept; `serviceDetail` is made for who looks at one. */
-export type KeptKind = Exclude<RowKind, 'serviceDetail'>;
+/** The kinds of rows that are kept; others are made for who looks. */
+export type KeptKind = Exclude<RowKind, 'serviceDetail' | 'flow' | 'flowGroup' | 'flowWatch' | 'journal'>;
 
 /** A row, and its JSON, which is written once for all who get it. */
 export interface StoredRow<Row> {
@@ -54,6 +65,9 @@ function rowMaps<Gone>(): RowMaps<Gone> {
     problem: new Map(),
   };
 }
+
+/** Of a cluster of which nothing is known. */
+export const noRows: Tables = rowMaps<never>();
 
 /** Kinds whose rows are made anew together: an object of theirs may change the rows of others. */
 type Group = 'http' | 'addresses' | 'announcers' | 'egress';
@@ -84,6 +98,8 @@ export class RowTables {
     ...{ node: new Set(), namespace: new Set(), event: new Set(), policy: new Set() },
   };
   readonly #dirtyGroups = new Set<Group>();
+  /** The Services that rules of HTTP lead to: slices of others change no rule. */
+  #backends: ReadonlySet<ObjectKey> = new Set();
   /** The rows that have a trouble: only these are looked at for problems. */
   readonly #troubled: RowMaps<never> = rowMaps();
   /** Whether all slices and Pods have been read. */
@@ -154,7 +170,8 @@ export class RowTables {
       (pod) => {
         const key = keyOf(pod);
         const ofPod = slices.cache.byIndex(byPod, key).flatMap((slice) => serviceOf(slice) ?? []);
-        return podRow(pod, [...new Set(ofPod)].toSorted(), newestWarning(events.cache.byIndex(byPod, key)));
+        const ofEvents = events.cache.byIndex(byAbout, aboutKey('Pod', key));
+        return podRow(pod, [...new Set(ofPod)].toSorted(), newestWarning(ofEvents));
       },
     );
     this.#make(
@@ -275,7 +292,7 @@ export class RowTables {
       const service = serviceOf(slice);
       if (service !== undefined) this.#mark('service', service);
       for (const pod of podsOf(slice)) this.#mark('pod', pod);
-      this.#group('http');
+      if (service !== undefined && this.#backends.has(service)) this.#group('http');
     });
     this.#on(caches.pods, (pod) => this.#podChanged(pod));
     this.#on(caches.nodes, (node) => {
@@ -285,9 +302,12 @@ export class RowTables {
     this.#on(caches.namespaces, (namespace) => {
       this.#mark('namespace', keyOf(namespace));
       if (hasPools()) this.#group('addresses');
+      this.#group('http');
     });
     this.#on(caches.events, (event) => this.#happened(event));
-    for (const each of [caches.ingresses, caches.ingressClasses, caches.routes])
+    const { gatewayClasses, gateways, listenerSets, httpRoutes, grpcRoutes, tlsRoutes, grants } = caches;
+    const ofGateways = [gatewayClasses, gateways, listenerSets, httpRoutes, grpcRoutes, tlsRoutes, grants];
+    for (const each of [caches.ingresses, caches.ingressClasses, caches.routes, ...ofGateways])
       this.#on<KubeObject>(each, () => this.#group('http'));
     for (const each of [caches.pools, caches.serviceCIDRs])
       this.#on<KubeObject>(each, () => this.#group('addresses'));
@@ -387,23 +407,13 @@ export class RowTables {
   }
 
   #makeGroups(): void {
-    const { services, slices, nodes, ingresses, ingressClasses, routes, leases, egressIPs } = this.#caches;
+    const { nodes, leases, egressIPs } = this.#caches;
     const groups = new Set(this.#dirtyGroups);
     this.#dirtyGroups.clear();
-    if (
-      groups.has('http') &&
-      (ingresses.cache.size + routes.cache.size > 0 || this.#rows.httpRule.size > 0)
-    ) {
-      const objects = {
-        ingresses: [...ingresses.cache.values()],
-        classes: [...ingressClasses.cache.values()],
-        routes: [...routes.cache.values()],
-      };
-      const sources = {
-        service: (key: ObjectKey) => services.cache.get(key),
-        slicesOf: (key: ObjectKey) => slices.cache.byIndex(byService, key),
-      };
-      this.#setAll('httpRule', httpRuleRows(objects, sources));
+    if (groups.has('http')) {
+      const rules = this.#httpRules();
+      this.#backends = new Set(rules.flatMap(({ backends }) => backends.map(({ service }) => service)));
+      this.#setAll('httpRule', rules);
     }
     if (groups.has('addresses')) {
       const { pool, address, waiting } = poolRows(this.pooledCluster(), this.#now());
@@ -418,6 +428,25 @@ export class RowTables {
     if (groups.has('egress')) {
       this.#setAll('egressAddress', [...egressIPs.cache.values()].flatMap(egressAddressRows));
     }
+  }
+
+  #httpRules(): readonly HttpRuleRow[] {
+    const { services, slices, namespaces, ingresses, ingressClasses, routes } = this.#caches;
+    const sources = {
+      service: (key: ObjectKey) => services.cache.get(key),
+      slicesOf: (key: ObjectKey) => slices.cache.byIndex(byService, key),
+      namespaceLabels: (name: string) => namespaces.cache.get(name)?.metadata.labels ?? {},
+    };
+    const objects = {
+      ingresses: [...ingresses.cache.values()],
+      classes: [...ingressClasses.cache.values()],
+      routes: [...routes.cache.values()],
+    };
+    const lists = gatewayLists(this.#caches);
+    return [
+      ...(objects.ingresses.length + objects.routes.length === 0 ? [] : httpRuleRows(objects, sources)),
+      ...(lists.gateways.length === 0 ? [] : gatewayRuleRows(lists, sources)),
+    ];
   }
 
   #makeProblems(): void {

@@ -6,6 +6,10 @@ import {
   egressIPs,
   egressQoSes,
   endpointSlices,
+  gatewayClasses,
+  gateways,
+  grpcRoutes,
+  httpRoutes,
   ingressClasses,
   ingresses,
   leases,
@@ -14,7 +18,10 @@ import {
   networkPolicies,
   nodes,
   pods,
+  listenerSets,
+  referenceGrants,
   routes,
+  tlsRoutes,
   serviceCIDRs,
   services,
 } from '../client/resources.ts';
@@ -30,7 +37,9 @@ import type { ForwardingOptions } from '../network/forwarding/node-plan.ts';
 import { announceSelectors } from '../network/announcing/agent-report.ts';
 import { type ClusterObjects, ClusterView } from '../network/path/cluster-view.ts';
 import { announcingNodes } from '../network/path/entry.ts';
+import type { GatewayLists } from '../network/path/gateway.ts';
 import type { HttpObjects } from '../network/path/http.ts';
+import { runInSlices } from '../telemetry/time-slice.ts';
 
 /** Said with every answer: the options may be others than the defaults that are taken. */
 export const hiddenObjects = {
@@ -85,7 +94,8 @@ export async function tracedCluster(
     ...(isHidden ? [hiddenObjects.kubeProxy] : []),
     ...(hidesAnnouncers ? [hiddenObjects.announcers] : []),
   ];
-  return { view: new ClusterView(objects, options), proxyOptions: [...lines, ...hidden] };
+  const view = await runInSlices(ClusterView.steps(objects, options));
+  return { view, proxyOptions: [...lines, ...hidden] };
 }
 
 /** Lists what decides where requests of HTTP go. Throws what a list throws. */
@@ -94,7 +104,26 @@ export async function readHttpObjects(transport: Transport): Promise<HttpObjects
     ingresses: (await listIfServed(transport, ingresses)) ?? [],
     routes: (await listIfServed(transport, routes)) ?? [],
     classes: (await listIfServed(transport, ingressClasses)) ?? [],
+    gateways: await readGatewayLists(transport),
   };
+}
+
+/** Lists what decides where requests to Gateways go; kinds that are not served count as empty. */
+async function readGatewayLists(transport: Transport): Promise<GatewayLists | 'forbidden'> {
+  try {
+    return {
+      classes: (await listIfServed(transport, gatewayClasses)) ?? [],
+      gateways: (await listIfServed(transport, gateways)) ?? [],
+      listenerSets: (await listIfServed(transport, listenerSets)) ?? [],
+      httpRoutes: (await listIfServed(transport, httpRoutes)) ?? [],
+      grpcRoutes: (await listIfServed(transport, grpcRoutes)) ?? [],
+      tlsRoutes: (await listIfServed(transport, tlsRoutes)) ?? [],
+      grants: (await listIfServed(transport, referenceGrants)) ?? [],
+    };
+  } catch (error) {
+    if (isForbidden(error)) return forbidden;
+    throw error;
+  }
 }
 
 async function listAnnouncerLeases(transport: Transport): Promise<readonly Lease[] | typeof forbidden> {

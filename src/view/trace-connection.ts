@@ -16,20 +16,23 @@ import {
   resolveDestination,
   targetsOfFamilies,
 } from '../network/path/destination.ts';
-import {
-  type HttpObjects,
-  type HttpPlan,
-  parseHttpRequest,
-  planRequest,
-  withBackends,
-} from '../network/path/http.ts';
+import { type HttpObjects, parseHttpRequest, planRequest, withBackends } from '../network/path/http.ts';
+import type { HttpPlan } from '../network/path/stages.ts';
 import { comparePacket, type PacketOutcome } from '../network/path/packet.ts';
 import type { CheckedPacket, TracedDestination, TraceReport } from '../network/path/report.ts';
-import { type Trace, type TraceDestination, type TraceSource, tracePath } from '../network/path/trace.ts';
-import { hopsOf } from '../network/path/way.ts';
-import { ipFamilies, parseAddress } from '../objects/address.ts';
+import { seenBeside } from '../network/path/seen.ts';
+import {
+  nodePlanSteps,
+  type Trace,
+  type TraceDestination,
+  type TraceSource,
+  tracePath,
+} from '../network/path/trace.ts';
+import { hopsOf, type SeenConnection } from '../network/path/way.ts';
+import { ipFamilies, joinHostPort, parseAddress } from '../objects/address.ts';
 import { joinKey, keyOf, type ObjectKey } from '../objects/meta.ts';
 import type { Pod } from '../objects/types/core.generated.ts';
+import { runInSlices } from '../telemetry/time-slice.ts';
 import type { TracedCluster } from './trace-cluster.ts';
 
 const clusterDomain = 'cluster.local';
@@ -51,7 +54,20 @@ export interface TracedConnection {
 /** Opens real connections. */
 export interface ConnectionChecker {
   /** @throws {Error} where the source is at no place that can be entered. */
-  check(source: TraceSource, destination: TraceDestination, plan: Trace): Promise<CheckedPacket>;
+  check(source: TraceSource, destination: TraceDestination, plan: Trace): Promise<SentConnection>;
+}
+
+/** A connection that was tried, beside its plan. */
+export interface SentConnection {
+  readonly packet: CheckedPacket;
+  /** What nodes know of it; undefined: they do not tell. */
+  readonly seen: readonly SeenConnection[] | undefined;
+}
+
+/** A connection that was tried. */
+export interface TriedConnection {
+  readonly outcome: PacketOutcome;
+  readonly seen?: readonly SeenConnection[];
 }
 
 /** Where a connection may be opened from. */
@@ -63,7 +79,7 @@ export type PacketPlace =
 /** A place that was entered. */
 export interface PlaceOfPackets {
   /** @throws {Error} where no connection could be tried. */
-  open(address: string, port: number): Promise<PacketOutcome>;
+  open(address: string, port: number): Promise<TriedConnection>;
   end(): void;
 }
 
@@ -77,14 +93,16 @@ export function connectionChecker(enter: (place: PacketPlace) => Promise<PlaceOf
       const place = await enter(placeOf(source));
       try {
         const begun = performance.now();
-        const outcome = await place.open(destination.address, destination.port);
+        const { outcome, seen } = await place.open(destination.address, destination.port);
         const milliseconds = Math.round(performance.now() - begun);
         const isLost = plan.reachable === true && outcome !== 'connected';
         const others = plan.endpoints.filter(({ address }) => address !== destination.address);
         const direct = isLost
-          ? await Promise.all(others.map(({ address, port }) => place.open(address, port)))
+          ? await Promise.all(
+              others.map(async ({ address, port }) => (await place.open(address, port)).outcome),
+            )
           : [];
-        return { ...comparePacket(plan, outcome, direct), milliseconds };
+        return { packet: { ...comparePacket(plan, outcome, direct), milliseconds }, seen };
       } finally {
         place.end();
       }
@@ -124,7 +142,7 @@ export async function traceConnection(
   const routed = request && planRequest(view, await http(), request);
   const source = parseSource(view, config);
   const namespace = source.kind === 'pod' ? (source.pod.metadata.namespace ?? '') : config.namespace;
-  const zone = zoneOf(view);
+  const zone = await runInSlices(zoneSteps(view));
   const { protocol } = config;
   const outsideAddresses = config.outsideAddresses ?? addressesOutside(view);
   const searches = searchesOf(source);
@@ -146,14 +164,17 @@ export async function traceConnection(
   const targets = targetsOfFamilies(whole.targets, familiesOf(source));
   const traces: TracedDestination[] = [];
   for (const target of targets.length === 0 ? whole.targets : targets) {
+    await runInSlices(nodePlanSteps(view, source, target));
     const plan = withBackends(view, tracePath(view, source, target, names), routed?.backends);
-    const packet = await config.checker?.check(source, target, plan);
+    const sent = await config.checker?.check(source, target, plan);
     const name = `${target.protocol} ${target.address} port ${target.port}`;
     const { stages } = whole;
-    const hops = (plan.endpoints.length === 0 ? [undefined] : plan.endpoints).map((path) =>
+    const planned = (plan.endpoints.length === 0 ? [undefined] : plan.endpoints).map((path) =>
       hopsOf(view, source, target, stages, plan, path),
     );
-    traces.push({ destination: name, ...plan, hops, ...(packet === undefined ? {} : { packet }) });
+    const ends = plan.endpoints.map(({ address, port }) => joinHostPort(address, port));
+    const hops = sent?.seen === undefined ? planned : seenBeside(planned, ends, sent.seen);
+    traces.push({ destination: name, ...plan, hops, ...(sent === undefined ? {} : { packet: sent.packet }) });
   }
   const [first] = traces;
   const isSame = traces.every((each) => reachableOf(each) === (first && reachableOf(first)));
@@ -244,11 +265,21 @@ function searchesOf(source: TraceSource): readonly string[] {
   return parseResolvConf(text).searches;
 }
 
-function zoneOf({ objects }: ClusterView): Zone {
+/** Objects that are taken into a zone in one step. */
+const eachStep = 200;
+
+/** The DNS of the cluster, in steps. */
+function* zoneSteps({ objects }: ClusterView): Generator<undefined, Zone, undefined> {
   const zone = new Zone({ domain: clusterDomain, ttl: 5, pods: 'insecure', service: dnsServiceKey });
   for (const namespace of objects.namespaces) zone.setNamespace(keyOf(namespace), true);
-  for (const service of objects.services) zone.setService(keyOf(service), service);
-  for (const slice of objects.slices) zone.setSlice(keyOf(slice), slice);
+  for (const [index, service] of objects.services.entries()) {
+    if (index % eachStep === 0) yield;
+    zone.setService(keyOf(service), service);
+  }
+  for (const [index, slice] of objects.slices.entries()) {
+    if (index % eachStep === 0) yield;
+    zone.setSlice(keyOf(slice), slice);
+  }
   return zone;
 }
 

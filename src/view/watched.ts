@@ -4,20 +4,27 @@ import {
   egressIPs,
   egressQoSes,
   endpointSlices,
+  gatewayClasses,
+  gateways,
+  grpcRoutes,
+  httpRoutes,
   ingressClasses,
   ingresses,
   inGroup,
   ipAddresses,
   leases,
+  listenerSets,
   namespaces,
   networkAttachmentDefinitions,
   networkPolicies,
   nodes,
   pods,
+  referenceGrants,
   type ResourceType,
   routes,
   serviceCIDRs,
   services,
+  tlsRoutes,
 } from '../client/resources.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { Container, Pod } from '../objects/types/core.generated.ts';
@@ -49,6 +56,8 @@ export const watched = {
   egressQoSes,
   attachments: networkAttachmentDefinitions,
   routes,
+  ...{ gatewayClasses, gateways, listenerSets, httpRoutes, grpcRoutes, tlsRoutes },
+  grants: referenceGrants,
 } as const;
 
 const applied = 'kubectl.kubernetes.io/last-applied-configuration';

@@ -183,6 +183,7 @@ describe('the process', () => {
             credentials,
             cluster: { server: url, kind: 'up', version: '0', clusterFlags: [], whyNoCheck: 'none' },
             proxy: { clusterCidrs: undefined, masqueradeAll: undefined, nodePortAddresses: undefined },
+            controlSocket: undefined,
             loadBalancer: {
               loadBalancerClass: 'servicenet.dev/load-balancer',
               isDefaultClass: true,

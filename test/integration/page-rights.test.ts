@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { Transport } from '../../src/client/transport.ts';
 import { hasMetadata, type KubeObject } from '../../src/objects/meta.ts';
-import { parseRecord, recordAt } from '../../src/objects/json.ts';
+import { parseRecord, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { applyStrictly } from '../support/manifests.ts';
 import { askAsPage, startPage } from '../support/page.ts';
@@ -55,6 +55,8 @@ interface Seen {
   /** Statuses of answers. */
   readonly answers: Readonly<Record<string, number>>;
   readonly proxyOptions: readonly string[];
+  /** The sentence where who reaches whom is not known. */
+  readonly noReach: string;
 }
 
 async function look(user: string, onlyNamespace?: string): Promise<Seen> {
@@ -71,7 +73,9 @@ async function look(user: string, onlyNamespace?: string): Promise<Seen> {
       'GET',
       '/data/object?kind=Service&namespace=default&name=kubernetes',
     );
+    const reach = await askAsPage(page.port, 'GET', '/data/reach?namespace=default');
     return {
+      noReach: reach.status === 200 ? '' : textAt(parseRecord(reach.text), 'message'),
       forbidden: textsAt(recordAt(parseRecord(state.text), 'status'), 'forbidden'),
       answers: { state: state.status, trace: trace.status, pools: pools.status, object: object.status },
       proxyOptions: textsAt(parseRecord(trace.text), 'proxyOptions'),
@@ -104,6 +108,9 @@ const kinds: Readonly<Record<string, string>> = {
     'network-attachment-definitions': 'NetworkAttachmentDefinition',
     routes: 'Route',
   },
+  ...{ gatewayclasses: 'GatewayClass', gateways: 'Gateway', listenersets: 'ListenerSet' },
+  ...{ httproutes: 'HTTPRoute', grpcroutes: 'GRPCRoute', tlsroutes: 'TLSRoute' },
+  referencegrants: 'ReferenceGrant',
 };
 
 describe('without a right', () => {
@@ -112,7 +119,7 @@ describe('without a right', () => {
     async ({ name, verb, without }) => {
       await applyStrictly(server.client, [without]);
       try {
-        const { forbidden, answers, proxyOptions } = await look('viewer');
+        const { forbidden, answers, proxyOptions, noReach } = await look('viewer');
         const [, resource = ''] = name.split(' ');
         const [plural = ''] = resource.split('.');
         if (resource === 'configmaps') {
@@ -127,6 +134,8 @@ describe('without a right', () => {
           // Of a server that streams them, lists come by a watch.
           expect(forbidden).toEqual(verb === 'watch' ? [kinds[plural]] : []);
           expect(answers).toMatchObject({ state: 200, pools: 200, object: 200 });
+          const isNeeded = ['pods', 'namespaces', 'networkpolicies', 'egressfirewalls'].includes(plural);
+          expect(noReach).toContain(verb === 'watch' && isNeeded ? `${kinds[plural] ?? ''}: may not` : '');
           // A Service that is not known cannot be traced.
           expect([200, 400]).toContain(answers['trace']);
         }
@@ -159,4 +168,18 @@ test('rights in one namespace are enough for a page of that', async () => {
   expect(forbidden).toEqual(expect.arrayContaining(['Node', 'Namespace']));
   expect(forbidden).not.toContain('Service');
   expect(forbidden).not.toContain('Pod');
+});
+
+test.each([
+  ['viewer', 'no Ingress and no Route has the host'],
+  ['stranger', 'Gateways may not be read'],
+])('%s asks where a host of nobody leads', async (user, words) => {
+  const page = await startPage(as(user));
+  try {
+    const asked = { from: 'outside', to: 'http://nobody.test/' };
+    const { status, text } = await askAsPage(page.port, 'POST', '/data/trace', asked);
+    expect([status, text]).toEqual([200, expect.stringContaining(words)]);
+  } finally {
+    await page.close();
+  }
 });

@@ -167,6 +167,8 @@ describe('sessions', () => {
     'GET /data/object?kind=Service',
     'POST /data/trace',
     'POST /data/pools/plan',
+    'GET /data/reach',
+    'POST /data/reach/plan',
     'GET /data/none',
   ];
   test.each(paths)('%s needs one', async (line) => {
@@ -340,6 +342,8 @@ test('nothing but GET arrives at the API server, and no Secret or other ConfigMa
   }
   await askAsPage(page.port, 'POST', '/data/trace', { from: 'outside', to: 'svc/default/kubernetes:443' });
   await askAsPage(page.port, 'POST', '/data/pools/plan', { yaml: 'kind: Pod\nmetadata: {name: a}' });
+  await askAsPage(page.port, 'GET', '/data/reach?namespace=default');
+  await askAsPage(page.port, 'POST', '/data/reach/plan', { namespace: 'default', delete: ['none'] });
   await askAsPage(page.port, 'GET', '/data/pools');
   for (const kind of ['Secret', 'ConfigMap', 'Service', '../secrets']) {
     const { text: body } = await askAsPage(
@@ -352,8 +356,8 @@ test('nothing but GET arrives at the API server, and no Secret or other ConfigMa
   tab.socket.terminate();
   expect(asked.filter((line) => !line.startsWith('GET '))).toEqual([]);
   expect(
-    asked.filter((line) => /secrets|configmaps/.test(line)).map((line) => line.replace(/\?.*/, '')),
-  ).toEqual(['GET /api/v1/namespaces/kube-system/configmaps/kube-proxy']);
+    new Set(asked.filter((line) => /secrets|configmaps/.test(line)).map((line) => line.replace(/\?.*/, ''))),
+  ).toEqual(new Set(['GET /api/v1/namespaces/kube-system/configmaps/kube-proxy']));
 });
 
 test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'get', ''])(

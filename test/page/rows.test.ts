@@ -114,6 +114,23 @@ describe.skipIf(chromiumPath === undefined)('rows in a browser', () => {
         about: { kind: 'Service', namespace: 'shop', name },
       })),
     );
+    const workloads = names.map((name) => ({ name: `deployment/shop/${name}`, count: 1 }));
+    const decider = {
+      verdict: 'denied',
+      object: `NetworkPolicy shop/${names[0] ?? ''}`,
+      field: 'spec.ingress',
+    } as const;
+    const ends = { from: `pod/shop/${names[1] ?? ''}`, to: `pod/shop/${names[1] ?? ''}:80` };
+    const cell = {
+      verdict: 'denied',
+      deciders: [{ ...decider, ...ends, message: names.join(' ') }],
+    } as const;
+    server.reach = {
+      ...{ namespace: 'shop', protocol: 'TCP', sources: workloads },
+      destinations: workloads.map((workload) => ({ ...workload, port: 8080 })),
+      cells: workloads.map(() => workloads.map(() => cell)),
+      total: { sources: names.length, destinations: names.length },
+    };
     for (const width of widths) {
       const page = await tabOf('/map', width);
       const places = [
@@ -123,6 +140,8 @@ describe.skipIf(chromiumPath === undefined)('rows in a browser', () => {
         `/service/shop/${encodeURIComponent(names[1] ?? '')}`,
         '/addresses',
         '/http',
+        '/reach?ns=shop',
+        '/reach?ns=shop&table=1',
       ];
       for (const place of [...places, `/map?sel=service/shop/${encodeURIComponent(names[0] ?? '')}`]) {
         await page.goto(`${server.address}${place}`);

@@ -12,12 +12,19 @@ const views = {
   map: ['/map', '.map-row'],
   'map-details': ['/map?sel=service/shop/pay', 'aside.details'],
   'map-table': ['/map?table=1', 'table'],
+  'map-past': ['/map?at=2026-11-27T20:41:05Z', '.time-bar.past'],
   service: ['/service/shop/pay', '.service-head'],
   'service-balanced': ['/service/shop/storefront', '.service-head'],
   'way-form': ['/way', '.examples'],
   way: ['/way?from=deployment/shop/cart&to=svc/shop/catalog:80', '.ladder'],
   'way-denied': ['/way?from=deployment/shop/cart&to=svc/shop/catalog:443', '.field-lines'],
   'way-table': ['/way?from=deployment/shop/cart&to=svc/shop/catalog:80&table=1', '.answer table'],
+  'reach-choice': ['/reach', '.examples'],
+  reach: ['/reach?ns=shop&sel=nodes%20deployment/shop/catalog:8080', '.reach .cell, .reach td'],
+  'reach-table': ['/reach?ns=shop&table=1', '.reach tbody tr'],
+  'reach-plan': ['/reach?ns=shop&plan=1', '.reach tbody tr'],
+  flows: ['/flows', '.flow-rows tbody tr'],
+  'flows-each': ['/flows?each=1&outcome=dropped', '.flow-rows tbody tr'],
   addresses: ['/addresses', '.pool'],
   'addresses-edit': ['/addresses?pool=default&edit=default', 'textarea'],
   http: ['/http', '.http-rules tbody tr'],
@@ -89,6 +96,10 @@ describe.skipIf(chromiumPath === undefined)('every view', () => {
             await page.getByRole('button', { name: 'Plan', exact: true }).click();
             await page.locator('.moves').waitFor();
           }
+          if (name === 'reach-plan') {
+            await page.getByRole('button', { name: 'Plan', exact: true }).click();
+            await page.locator('.planned').waitFor();
+          }
           await looks(page, name);
         }
         await page.keyboard.press('p');
@@ -106,17 +117,31 @@ describe.skipIf(chromiumPath === undefined)('every view', () => {
       async () => {
         const page = await tabOf(width);
         server.clear();
-        for (const view of ['map', 'way', 'addresses', 'http', 'events']) {
+        server.put('flowWatch', [{ key: 'flows', state: 'watching', total: 0 }]);
+        for (const view of ['map', 'way', 'flows', 'addresses', 'http', 'events']) {
           await page.goto(`${server.address}/${view}`);
           await page.locator('.empty').first().waitFor();
           await looks(page, `empty-${view}`);
         }
+        server.reach = { ...server.reach, sources: [], destinations: [], cells: [] };
+        await page.goto(`${server.address}/reach?ns=shop`);
+        await page.getByText('nobody to compare').waitFor();
+        await looks(page, 'empty-reach');
         await page.goto(`${server.address}/service/shop/nothing`);
         await page.getByText('There is no Service shop/nothing.').waitFor();
         await looks(page, 'empty-service');
 
-        const places = ['map', 'service/shop/pay', 'way', 'addresses', 'http', 'events'];
-        const nameOf = (place: string): string => place.split('/')[0] ?? '';
+        const places = [
+          'map',
+          'service/shop/pay',
+          'reach?ns=shop',
+          'way',
+          'flows',
+          'addresses',
+          'http',
+          'events',
+        ];
+        const nameOf = (place: string): string => /^\w+/.exec(place)?.[0] ?? '';
         server.tellStatus({
           loading: [{ kind: 'Pod', read: 2500, total: 5000 }],
           forbidden: ['NetworkPolicy'],
@@ -180,6 +205,8 @@ describe.skipIf(chromiumPath === undefined)('every view', () => {
         ['a', '/addresses'],
         ['h', '/http'],
         ['e', '/events'],
+        ['r', '/reach'],
+        ['f', '/flows'],
         ['w', '/way'],
         ['m', '/map'],
       ] as const),

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { missingFor } from '../network/support/gate.ts';
 import { end, UpHome } from '../network/support/up-process.ts';
 import { chromiumPath, Visitor } from './support/browser.ts';
@@ -117,6 +117,13 @@ describe.skipIf(missing !== '')(
       await page.getByRole('button', { name: 'Send a real one' }).click();
       await page.getByText('real packet connected').waitFor();
       await page.locator('.result.good').waitFor();
+      // Each node of the way has seen it, with the addresses that were planned.
+      const seen = page.locator('.hop .seen');
+      await seen.first().waitFor();
+      expect(await page.locator('.hop .seen.differs').count()).toBe(0);
+      const nodes = await page.locator('.hop', { has: page.locator('.kind', { hasText: 'node' }) }).count();
+      expect(await seen.count()).toBe(nodes);
+      for (const text of await seen.allTextContents()) expect(text).toMatch(/seen on node-\d: \S+ → \S+/);
 
       const policy = {
         ...{
@@ -151,7 +158,186 @@ describe.skipIf(missing !== '')(
             .catch(() => '');
         }, patience)
         .toContain('dropped');
+      await page.locator('.hop .seen', { hasText: 'not seen to pass, as planned' }).waitFor();
+
+      // What was denied is known to who comes later, with who decided; its row leads back to the way of the same ends.
+      await go('/flows?outcome=dropped');
+      const denied = page.locator('.flow-rows tbody tr', { hasText: 'svc/shop/catalog:80' }).first();
+      await denied.getByText('NetworkPolicy shop/catalog spec.ingress').waitFor();
+      await denied.getByRole('link').click();
+      await page.locator('.stage.deny').getByText('NetworkPolicy shop/catalog').waitFor();
+      expect(new URL(page.url()).search).toBe('?from=deploy/shop/cart&to=svc/shop/catalog:80');
       kubectl(['-n', 'shop', 'delete', 'networkpolicy', 'catalog']);
+    });
+
+    test('what was is shown: before a policy the way is reachable, and the bar leads back to now', async () => {
+      const policy = {
+        ...{
+          apiVersion: 'networking.k8s.io/v1',
+          kind: 'NetworkPolicy',
+          metadata: { name: 'closed', namespace: 'shop' },
+        },
+        spec: { podSelector: { matchLabels: { app: 'catalog' } } },
+      };
+      const question = 'from=deploy/shop/cart&to=svc/shop/catalog:80';
+      await go(`/way?${question}`);
+      await expect
+        .poll(async () => {
+          await page.getByRole('button', { name: 'Trace', exact: true }).click();
+          return page.locator('.result.good').count();
+        }, patience)
+        .toBe(1);
+      kubectl(['apply', '-f', '-'], JSON.stringify(policy));
+      await go('/events?kind=NetworkPolicy&q=closed');
+      const change = page.locator('.events tbody tr', { hasText: 'added' });
+      await change.waitFor();
+      // Some seconds later it is past.
+      const past = page.locator('.time-bar.past');
+      await expect
+        .poll(async () => {
+          await change.getByRole('link', { name: /^\d+s$/ }).click();
+          return past.count();
+        }, patience)
+        .toBe(1);
+      const at = (): string => new URL(page.url()).searchParams.get('at') ?? '';
+      const after = at();
+      await page.keyboard.press('[');
+      await expect.poll(() => at() !== '' && at() < after, patience).toBe(true);
+      await expect.poll(() => change.count(), patience).toBe(0);
+
+      await go(`/way?${question}&at=${at()}`);
+      await page.locator('.result.good').waitFor();
+      await page.getByText('The cluster as it was at').waitFor();
+      expect(await page.getByRole('button', { name: 'Send a real one' }).isDisabled()).toBe(true);
+      const links = page.getByRole('navigation', { name: 'views' });
+      await links.getByRole('link', { name: 'Map', exact: true }).click();
+      await page.locator('.map-row').first().waitFor();
+      expect(at()).not.toBe('');
+      await page.goBack();
+      await page.keyboard.press(']');
+      await page.locator('.stage.deny').getByText('NetworkPolicy shop/closed').waitFor();
+      await page.keyboard.press('.');
+      await expect.poll(at, patience).toBe('');
+      expect(await past.count()).toBe(0);
+      await page.locator('.stage.deny').getByText('NetworkPolicy shop/closed').waitFor();
+
+      kubectl(['-n', 'shop', 'delete', 'networkpolicy', 'closed']);
+      await go('/map?at=2020-01-01T00:00:00Z');
+      await page.getByText('Nothing is known of before').waitFor();
+      await page.getByRole('link', { name: 'Back to now' }).click();
+      await page.locator('.map-row').first().waitFor();
+    });
+
+    test('who reaches whom is what trace says, and a plan changes what applying changes', async () => {
+      const matrix = (...flags: readonly string[]): unknown =>
+        JSON.parse(home.servicenet('trace', '-n', 'shop', '--matrix', '-o', 'json', ...flags).stdout);
+      /** Each cell by its ends. */
+      const verdictsOf = (reach: unknown): Readonly<Record<string, string>> =>
+        Object.fromEntries(
+          listAt(reach, 'sources').flatMap((source, row) =>
+            listAt(reach, 'destinations').map((destination, column) => {
+              const port = numberAt(destination, 'port');
+              const to = `${textAt(destination, 'name')}${port === 0 ? '' : `:${port}`}`;
+              const cells = listAt({ row: listAt(reach, 'cells')[row] }, 'row');
+              return [`${textAt(source, 'name')} to ${to}`, textAt(cells[column], 'verdict')];
+            }),
+          ),
+        );
+      const came = /(?:, \d+ (?:times? dropped or refused|connections?))+ in the last 5 minutes$/;
+      const seen = async (): Promise<Readonly<Record<string, string>>> => {
+        const labels = await page.evaluate<string[]>(
+          `[...document.querySelectorAll('.matrix .cell')].map((cell) => cell.getAttribute('aria-label'))`,
+        );
+        return Object.fromEntries(
+          labels.map((label): readonly [string, string] => {
+            const [ends = '', ...words] = label.replace(came, '').split(': ');
+            return [ends, words.join(': ')];
+          }),
+        );
+      };
+      await go('/reach?ns=shop');
+      await page.locator('.matrix').waitFor();
+      const before = verdictsOf(matrix());
+      expect(before['deployment/shop/cart to deployment/shop/catalog:8080']).toBe('open');
+      await expect.poll(seen, patience).toEqual(before);
+      // What came lies over what may come.
+      home.servicenet('trace', 'deploy/shop/cart', 'svc/shop/catalog:80', '--check');
+      const used =
+        /^deployment\/shop\/cart to deployment\/shop\/catalog:8080: open, .*connections? in the last/;
+      await page.getByRole('button', { name: used }).waitFor();
+
+      const policy = JSON.stringify({
+        ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },
+        metadata: { name: 'only-cart', namespace: 'shop' },
+        spec: {
+          podSelector: { matchLabels: { app: 'catalog' } },
+          ingress: [{ from: [{ podSelector: { matchLabels: { app: 'cart' } } }] }],
+        },
+      });
+      await page.getByRole('button', { name: 'Plan a policy' }).click();
+      await page.getByRole('textbox', { name: 'NetworkPolicies as they would be' }).fill(policy);
+      await page.getByRole('button', { name: 'Plan', exact: true }).click();
+      await page.locator('.planned').waitFor();
+      const planned = Object.entries(await seen()).flatMap(([ends, words]) => {
+        const [was = '', is] = words.split(', planned');
+        return is === undefined ? [] : [[ends, was] as const];
+      });
+      const texts = await page.locator('.planned tbody td').allTextContents();
+      const after: Record<string, string> = {};
+      for (let index = 0; index < texts.length; index += 5) {
+        const [from = '', to = '', , is = ''] = texts.slice(index, index + 5);
+        after[`${from} to ${to}`] = /\w+$/.exec(is)?.[0] ?? '';
+      }
+      expect(planned.map(([ends]) => ends).toSorted()).toEqual(Object.keys(after).toSorted());
+      expect(kubectl(['-n', 'shop', 'get', 'networkpolicies', '-o', 'name'])).toBe('');
+
+      kubectl(['apply', '-f', '-'], policy);
+      await go('/reach?ns=shop&sel=deployment/shop/storefront%20deployment/shop/catalog:8080');
+      const applied = { ...before, ...after };
+      expect(verdictsOf(matrix())).toEqual(applied);
+      await expect.poll(seen, patience).toEqual(applied);
+      expect(after['deployment/shop/storefront to deployment/shop/catalog:8080']).toBe('denied');
+      // The selection says who decides, and leads to the way.
+      const decider = page.locator('.reach-selection .decider').first();
+      await expect.poll(() => decider.textContent(), patience).toContain('NetworkPolicy shop/only-cart');
+      await page.keyboard.press('t');
+      await expect.poll(() => new URL(page.url()).pathname).toBe('/way');
+      await page.locator('.stage.deny').waitFor();
+      kubectl(['-n', 'shop', 'delete', 'networkpolicy', 'only-cart']);
+    });
+
+    test('flows are shown as they come, in groups and each, and collected only meanwhile', async () => {
+      await go('/flows?from=deploy/shop/cart');
+      await page.locator('.flow-rows, .empty').first().waitFor();
+      const send = (): void => {
+        const words = ['-c', 'curl -s -m 5 http://catalog/ >/dev/null; curl -s http://catalog.shopp/'];
+        home.servicenet('run', '--pod', 'deploy/shop/cart', '--', 'sh', ...words);
+      };
+      send();
+      const rows = page.locator('.flow-rows tbody tr');
+      const connected = rows.filter({ hasText: 'svc/shop/catalog:80' }).filter({ hasText: 'connected' });
+      await connected.first().waitFor();
+      await rows.filter({ hasText: 'dns/catalog.shopp' }).getByText('NXDOMAIN').waitFor();
+      // The command says what the page says.
+      const words = home.servicenet('flows', '--groups', '--from', 'deploy/shop/cart', '-o', 'json').stdout;
+      const groups = words.split('\n').flatMap((line): unknown[] => (line === '' ? [] : [JSON.parse(line)]));
+      const texts = (await rows.allTextContents()).join('\n');
+      for (const group of groups) expect(texts).toContain(textAt(group, 'to'));
+      expect(groups.map((group) => textAt(group, 'decidedBy')).every((by) => texts.includes(by))).toBe(true);
+
+      await page.getByRole('button', { name: 'Pause' }).click();
+      await page.getByLabel('each by itself').check();
+      await page.getByRole('button', { name: 'Pause' }).click();
+      await rows.filter({ hasText: 'pod/shop/cart-' }).first().waitFor();
+
+      // Nothing of it runs any more.
+      const isCollected = (): boolean =>
+        home
+          .servicenet('run', '--node', 'node-1', '--', 'nft', 'list', 'tables')
+          .stdout.includes('servicenet-flows');
+      await expect.poll(isCollected, patience).toBe(true);
+      await go('/map');
+      await expect.poll(isCollected, patience).toBe(false);
     });
 
     test('an edit of a pool is planned as the command plans it, and nothing is written', async () => {
@@ -213,6 +399,46 @@ describe.skipIf(missing !== '')(
       await page.getByRole('dialog', { name: reason }).getByText('What to do').waitFor();
       kubectl(['-n', 'shop', 'delete', 'service', 'waits']);
       await expect.poll(() => waiting.count(), patience).toBe(0);
+    });
+
+    test('the rules of a Gateway are shown, and a request is tried as trace says it', async () => {
+      const gateway = {
+        ...{ apiVersion: 'gateway.networking.k8s.io/v1', kind: 'Gateway' },
+        metadata: { name: 'web', namespace: 'shop' },
+        spec: { gatewayClassName: 'servicenet', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
+      };
+      const route = {
+        ...{ apiVersion: 'gateway.networking.k8s.io/v1', kind: 'HTTPRoute' },
+        metadata: { name: 'web', namespace: 'shop' },
+        spec: {
+          ...{ parentRefs: [{ name: 'web' }], hostnames: ['gateway.test'] },
+          rules: [
+            {
+              matches: [{ path: { type: 'PathPrefix', value: '/cart' }, method: 'POST' }],
+              backendRefs: [{ name: 'cart', port: 80 }],
+            },
+          ],
+        },
+      };
+      const objects = { apiVersion: 'v1', kind: 'List', items: [gateway, route] };
+      kubectl(['apply', '-f', '-'], JSON.stringify(objects));
+      await go('/http');
+      const rule = page.locator('.http-rules tr', { hasText: 'gateway.test' });
+      await rule.getByText('POST').waitFor();
+      await rule.getByText('HTTPRoute').waitFor();
+      const form = page.getByRole('form', { name: 'Try a request' });
+      await form.getByLabel('scheme').selectOption('http');
+      await form.getByLabel('host').fill('gateway.test');
+      await form.getByLabel('path').fill('/else');
+      await form.getByRole('button', { name: 'Try' }).click();
+      const said = home.servicenet('trace', 'outside', 'http://gateway.test/else', '-o', 'json').stdout;
+      const stages = listAt(JSON.parse(said), 'stages');
+      const denied = stages.find((stage) => textAt(stage, 'stage') === 'router');
+      expect(textAt(denied, 'verdict')).toBe('deny');
+      await form.getByText(textAt(denied, 'message')).waitFor();
+      await form.getByRole('link', { name: 'the way' }).click();
+      await expect.poll(() => new URL(page.url()).pathname).toBe('/way');
+      kubectl(['-n', 'shop', 'delete', 'gateway/web', 'httproute/web']);
     });
 
     test('what has ended is said, and a new link leads to the same place', async () => {

@@ -27,6 +27,7 @@ export async function startPage(
   transport: Transport,
   info: Partial<ClusterInfo> = {},
   checker?: ConnectionChecker,
+  controlSocket?: string,
 ): Promise<TestPage> {
   const folder = await mkdtemp(join(tmpdir(), 'page-'));
   await writeFile(join(folder, 'index.html'), '<!doctype html><title>servicenet</title>');
@@ -37,6 +38,7 @@ export async function startPage(
     cluster: { server: transport.server, kind: 'up', version: '0', clusterFlags: [], ...info },
     proxy: { clusterCidrs: undefined, masqueradeAll: undefined, nodePortAddresses: undefined },
     loadBalancer: { loadBalancerClass: 'servicenet.dev/load-balancer', isDefaultClass: true, compat: true },
+    controlSocket,
   };
   const page = openPage(settings, transport, checker, pino({ enabled: false }), () =>
     readStaticFiles(folder),

@@ -1,4 +1,4 @@
-import { isRecord, type JsonRecord, isStringList, textAt, recordAt } from '../../objects/json.ts';
+import { isRecord, type JsonRecord, isStringList, textAt, textsAt, recordAt } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { type FieldError, invalid, invalidObject, required } from '../../registry/validation/field-errors.ts';
 import { reviewedUserOf, attributesOf, userInfo } from './reviews/attributes.ts';
@@ -190,6 +190,8 @@ function succeeds(parse: () => unknown): boolean {
 export interface ReviewSources {
   readonly authorizer: Authorizer;
   readonly tokens: readonly TokenAuthenticator[];
+  /** What tokens are for that are for this server. */
+  readonly audience: string;
   /** The rules of a user in a namespace; undefined where everything is allowed. */
   rulesOf(user: UserInfo, namespace: string): readonly WholeRule[] | undefined;
 }
@@ -257,13 +259,21 @@ function kind(group: string, name: string, namespaced: boolean, review: Review):
   return { definition, review };
 }
 
-function reviewToken({ spec }: ReviewRequest, { tokens }: ReviewSources): JsonRecord {
+/** By the audiences that are asked for (`pkg/registry/authentication/tokenreview/storage.go`); none: the server's. */
+function reviewToken({ spec }: ReviewRequest, { tokens, audience: own }: ReviewSources): JsonRecord {
   const token = textAt(spec, 'token');
   if (token === '') throw badRequest('token is required for TokenReview in authentication');
+  const asked = textsAt(spec, 'audiences');
   for (const authenticator of tokens) {
-    const user = authenticator.authenticateToken(token);
-    if (user !== undefined) {
-      return { status: { authenticated: true, user: userInfo(withAuthenticatedGroup(user)) } };
+    const found = (asked.length === 0 ? [own] : asked).flatMap((audience) => {
+      const user = authenticator.authenticateToken(token, audience === own ? undefined : [audience]);
+      return user === undefined ? [] : [{ user, audience }];
+    });
+    const [first] = found;
+    if (first !== undefined) {
+      const audiences = found.map(({ audience }) => audience);
+      const user = userInfo(withAuthenticatedGroup(first.user));
+      return { status: { authenticated: true, user, audiences } };
     }
   }
   return { status: { user: {}, error: 'invalid bearer token' } };

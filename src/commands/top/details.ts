@@ -2,6 +2,7 @@ import { joinKey, type ObjectKey, splitKey } from '../../objects/meta.ts';
 import type {
   AddressRow,
   EventRow,
+  FlowGroupRow,
   NodeRow,
   ObjectName,
   PodRow,
@@ -25,10 +26,15 @@ const mostEvents = 20;
 
 /** @param key of the row of the list that is looked at. */
 export function detailsOf(content: Content, { tab }: Pick<Look, 'tab'>, key: string): readonly Line[] {
-  const { tables } = content;
+  const { tables, flows } = content;
   const kind = kinds[tab];
   if (kind !== undefined) return aboutObject(content, { kind, ...splitKey(key) });
   if (tab === 'addresses') return aboutAddress(content, key);
+  if (tab === 'flows')
+    return of(
+      flows?.groups.find((group) => group.key === key),
+      aboutFlow,
+    );
   if (tab === 'problems') return of(tables.problem.get(key)?.row, (row) => aboutProblem(content, row));
   return of(tables.event.get(key)?.row, aboutEvent);
 }
@@ -51,6 +57,26 @@ const factColumns = 14;
 function fact(name: string, value: string, style?: Style): Line {
   const text = `${name.padEnd(factColumns - 1)} ${value === '' ? '-' : value}`;
   return { text, indent: factColumns, ...(style === undefined ? {} : { style }) };
+}
+
+function aboutFlow(group: FlowGroupRow): readonly Line[] {
+  const { from, service, to, protocol, outcomeText, time, count, perSecond, decidedBy, way } = group;
+  return [
+    head(`${from} → ${service || to}`),
+    blank,
+    fact('outcome', outcomeText),
+    fact('decided by', decidedBy),
+    fact('to', to),
+    fact('protocol', protocol),
+    fact('last', time),
+    fact('5 minutes', `${count}, now ${perSecond} a second`),
+    ...section(
+      'Try',
+      way === undefined
+        ? []
+        : [{ text: `  servicenet trace ${[way.from, way.to].map(quoted).join(' ')}`, isCopied: true }],
+    ),
+  ];
 }
 
 /** Lines under a heading; nothing where there are none. */

@@ -1,11 +1,14 @@
 import { firstFew } from '../../objects/lists.ts';
 import { type ObjectKey, splitKey } from '../../objects/meta.ts';
+import { historyText } from '../../network/flows/groups.ts';
+import type { PresentFlows } from '../../page/flow-watch.ts';
 import type { FollowStatus } from '../../view/follower.ts';
 import type { StoredRow, Tables } from '../../view/row-tables.ts';
 import type {
   AddressRow,
   EgressAddressRow,
   EventRow,
+  FlowGroupRow,
   NamespaceRow,
   NodeRow,
   ObjectName,
@@ -42,6 +45,8 @@ export interface Content {
   readonly detailOf: (service: ObjectKey) => ServiceDetailRow | undefined;
   /** What was answered to the question; undefined: it is being asked. */
   readonly answer: readonly Line[] | undefined;
+  /** While they are looked at. */
+  readonly flows: Pick<PresentFlows, 'watch' | 'groups'> | undefined;
 }
 
 /** @param counts how much each Pod of the Service has answered, the last one last. */
@@ -88,7 +93,11 @@ interface Entry extends ListRow {
 /** The list that is looked at. @param now milliseconds since 1970. */
 export function listFor(content: Content, look: Look): List {
   const name = listOf(look);
-  const { columns, entries, isByTime = false } = lists[name](content.tables, look.target);
+  const {
+    columns,
+    entries,
+    isByTime = false,
+  } = lists[name](content.tables, look.target, content.flows?.groups ?? []);
   const { namespace, filter, isProblemsFirst } = look;
   const isChoice = name === 'namespaces' || name === 'sources';
   const within = entries.filter(
@@ -114,7 +123,11 @@ interface Entries {
   readonly isByTime?: boolean;
 }
 
-const lists: Readonly<Record<ListName, (tables: Tables, target: Target | undefined) => Entries>> = {
+type Lists = Readonly<
+  Record<ListName, (tables: Tables, target: Target | undefined, flows: readonly FlowGroupRow[]) => Entries>
+>;
+
+const lists: Lists = {
   services: (tables) => ({
     columns: [
       { title: 'SERVICE', most: 48 },
@@ -172,6 +185,18 @@ const lists: Readonly<Record<ListName, (tables: Tables, target: Target | undefin
       ...rowsIn(tables.address).map(addressEntry),
       ...rowsIn(tables.egressAddress).map(egressEntry),
     ],
+  }),
+  flows: (_tables, _target, flows) => ({
+    columns: [
+      { title: 'FROM', most: 40 },
+      { title: 'SERVICE', most: 40 },
+      { title: 'TO', most: 40, goes: 2 },
+      { title: 'OUTCOME' },
+      { title: '/S', goes: 3 },
+      { title: '5 MIN', goes: 1 },
+      { title: 'DECIDED BY', most: 48, goes: 4 },
+    ],
+    entries: flows.map(flowEntry),
   }),
   problems: (tables) => ({
     columns: [],
@@ -256,6 +281,23 @@ function waitingEntry({ key, service, reason, message }: WaitingRow): Entry {
     cells: ['<pending>', service, '', '', reason],
     texts: [message],
   };
+}
+
+/** @param index among all: they come the worst and busiest first. */
+function flowEntry(group: FlowGroupRow, index: number): Entry {
+  const { key, from, service, to, outcome, outcomeText, perSecond, history, decidedBy, protocol } = group;
+  return {
+    ...{ key, namespaces: [from, service, to].flatMap(namespaceIn), order: String(index) },
+    isTroubled: outcome !== 'connected' && outcome !== 'opened',
+    cells: [from, service, to, outcomeText, String(perSecond), historyText(history, 10), decidedBy],
+    texts: [protocol],
+  };
+}
+
+/** Of `deploy/shop/cart`; other places have none. */
+function namespaceIn(place: string): readonly string[] {
+  const [, namespace, name] = place.split('/');
+  return namespace === undefined || name === undefined ? [] : [namespace];
 }
 
 /** `3 of 254 used`. */
@@ -364,8 +406,13 @@ function splitTarget({ to }: Target): ObjectKey {
   return to.replace(/^\w+\//, '').replace(/:\d+$/, '');
 }
 
-/** A Service's first port of TCP, or else its first one. */
-export function targetOf(tables: Tables, { tab }: Pick<Look, 'tab'>, key: string): Target | undefined {
+/** A Service's first port of TCP, or else its first one; that of a flow. */
+export function targetOf(
+  { tables, flows }: Pick<Content, 'tables' | 'flows'>,
+  { tab }: Pick<Look, 'tab'>,
+  key: string,
+): Target | undefined {
+  if (tab === 'flows') return flows?.groups.find((group) => group.key === key)?.way;
   if (tab === 'pods') return tables.pod.has(key) ? { to: `pod/${key}`, protocol: 'TCP' } : undefined;
   const name = tab === 'addresses' ? key.replace(/^waiting /, '') : key;
   const service = tab === 'services' || tab === 'addresses' ? tables.service.get(name)?.row : undefined;

@@ -14,7 +14,7 @@ import {
   targetOf,
   usageText,
 } from './lists.ts';
-import { type Look, type Seen, selectedIndex, selectedKey, type Tab, tabs } from './state.ts';
+import { type Look, type Seen, selectedIndex, selectedKey, type Tab } from './state.ts';
 import { firstWithin, fold, folded, height, type Line, rowsOf, widthOf } from './text.ts';
 
 /** The live view as lines of text for a screen of a size. Pure. */
@@ -70,7 +70,7 @@ export function renderScreen(
       ? listBody(content, look, Math.max(1, room - height(tried, columns)), columns)
       : textBody(text, look, room, columns);
   const selected = look.over === 'answer' ? undefined : selectedKey(look, drawn.keys);
-  const target = selected === undefined ? undefined : targetOf(content.tables, look, selected);
+  const target = selected === undefined ? undefined : targetOf(content, look, selected);
   const seen = { ...drawn, target };
   const lines = firstWithin([...head, ...body, ...tried, ...foot], size.rows, columns);
   return { lines: lines.map((line) => painted(line, colour)), seen };
@@ -114,10 +114,10 @@ function statusLines({ tables, status }: Content): readonly Line[] {
 
 const titles: Readonly<Record<Tab, string>> = {
   ...{ services: 'Services', pods: 'Pods', nodes: 'Nodes', policies: 'Policies', addresses: 'Addresses' },
-  ...{ problems: 'Problems', events: 'Events' },
+  ...{ flows: 'Flows', problems: 'Problems', events: 'Events' },
 };
 
-function tabLine({ tables }: Content, { tab }: Look): Line {
+function tabLine({ tables }: Content, { tabs, tab }: Look): Line {
   const words = tabs.map((each, index) => {
     const count = each === 'problems' && tables.problem.size > 0 ? ` ${tables.problem.size}` : '';
     const word = `${index + 1} ${titles[each]}${count}`;
@@ -161,14 +161,17 @@ function footer({ over, isTyping, isProblemsFirst }: Look, columns: number): str
 
 const keyLines: readonly Line[] = (
   [
-    ['1 to 7, Tab, ← →', 'the lists: Services, Pods, Nodes, Policies, Addresses, Problems, Events'],
+    ['1, 2 …, Tab, ← →', 'the lists, by their numbers'],
     ['↑ ↓ or j k', 'through the rows; PgUp, PgDn, Home and End too'],
     ['Enter', 'all about the selected row, and why something is missing'],
     ['Esc', 'back; the list without its filter'],
     ['/', 'a filter: rows that have all the words, in names, addresses, labels, reasons'],
     ['n', 'one namespace, or all'],
     ['p', 'problems first, or all by name'],
-    ['t', 'the way of a connection to the selected Service or Pod, as servicenet trace plans it'],
+    [
+      't',
+      'the way of a connection to the selected Service or Pod, or of the selected flow, as servicenet trace plans it',
+    ],
     ['o', 'the link to the page, where it shows what is selected'],
     ['?', 'these keys'],
     ['Ctrl-Z', 'pause; fg goes on'],
@@ -214,6 +217,7 @@ function listBody(content: Content, look: Look, room: number, columns: number): 
   const isFirst = look.tab === 'services' && look.over === 'nothing';
   const hasPools = isFirst || (look.tab === 'addresses' && look.over === 'nothing');
   const notices = [
+    ...(look.tab === 'flows' && look.over === 'nothing' ? flowLines(content) : []),
     ...(hasPools ? poolLines(content).slice(0, maxLines) : []),
     ...(isFirst ? content.answers.slice(0, maxLines).map(answerLine) : []),
   ];
@@ -227,6 +231,14 @@ function listBody(content: Content, look: Look, room: number, columns: number): 
   const below = events.length === 0 ? [] : [{ text: '' }, ...events];
   const rows = drawnRows(list, table, look, Math.max(1, left - below.length), columns);
   return { body: [...kept, ...rows.body, ...below], seen: rows.seen };
+}
+
+/** Why there are none, or not all; what is denied is denied by packets. */
+function flowLines({ flows }: Content): readonly Line[] {
+  const { state, whyEnded, trouble } = flows?.watch ?? {};
+  if (whyEnded !== undefined) return [{ text: `no flows: ${whyEnded}`, style: 'yellow' }];
+  if (trouble !== undefined) return [{ text: `${trouble.reason}: ${trouble.message}`, style: 'yellow' }];
+  return state === 'watching' ? [] : [{ text: 'asking the nodes …', style: 'dim' }];
 }
 
 function poolLines({ tables }: Content): readonly Line[] {

@@ -4,8 +4,10 @@ import type { Key } from './keys.ts';
 
 /** What is looked at in the live view, and what keys make of it. Pure. */
 
-/** In the order of their numbers. */
-export const tabs = ['services', 'pods', 'nodes', 'policies', 'addresses', 'problems', 'events'] as const;
+/** In the order of their numbers; `flows` only where there are some. */
+export const tabs = [
+  ...(['services', 'pods', 'nodes', 'policies', 'addresses', 'flows', 'problems', 'events'] as const),
+] as const;
 
 export type Tab = (typeof tabs)[number];
 
@@ -17,6 +19,8 @@ export interface Target {
   /** `svc/shop/web:80`, as `servicenet trace` takes it. */
   readonly to: string;
   readonly protocol: Protocol;
+  /** That of a flow; undefined: its user chooses one. */
+  readonly from?: string;
 }
 
 /** What is asked for outside of the rows, and answered later. Each press of a key asks anew. */
@@ -32,6 +36,7 @@ export interface Selection {
 }
 
 export interface Look {
+  readonly tabs: readonly Tab[];
   readonly tab: Tab;
   /** What is shown in place of the list. */
   readonly over: 'nothing' | 'details' | 'namespaces' | 'sources' | 'keys' | 'answer';
@@ -54,6 +59,7 @@ export interface Look {
 }
 
 export const firstLook: Look = {
+  tabs: tabs.filter((tab) => tab !== 'flows'),
   ...{ tab: 'services', over: 'nothing', filter: '', isTyping: false, namespace: undefined },
   ...{ isProblemsFirst: true, selected: {}, offset: 0, hasHints: true },
   ...{ target: undefined, question: undefined },
@@ -115,6 +121,11 @@ export function pressed(look: Look, key: Key, seen: Seen): Look {
     case '?':
       return { ...next, over: look.over === 'keys' ? 'nothing' : 'keys', offset: 0 };
     case 't':
+      if (seen.target?.from !== undefined)
+        return {
+          ...{ ...next, over: 'answer', offset: 0 },
+          question: { kind: 'way', ...seen.target, from: seen.target.from },
+        };
       return look.over !== 'sources' && seen.target !== undefined
         ? {
             ...next,
@@ -209,12 +220,13 @@ function entered(look: Look, { keys }: Seen): Look {
 }
 
 function beside(look: Look, step: number): Look {
-  const at = tabs.indexOf(look.tab) + step;
-  return { ...closed(look), tab: tabs.at(at % tabs.length) ?? look.tab };
+  const { tabs, tab } = look;
+  const at = tabs.indexOf(tab) + step;
+  return { ...closed(look), tab: tabs.at(at % tabs.length) ?? tab };
 }
 
 function numbered(look: Look, key: Key): Look {
-  const tab = 'text' in key ? tabs[Number(key.text) - 1] : undefined;
+  const tab = 'text' in key ? look.tabs[Number(key.text) - 1] : undefined;
   return tab === undefined ? look : { ...closed(look), tab };
 }
 
@@ -232,6 +244,8 @@ function placeOf(look: Look, { keys }: Seen): string {
       return key === undefined ? '/map' : `/map?ns=${splitKey(key).namespace}`;
     case 'addresses':
       return '/addresses';
+    case 'flows':
+      return '/flows';
     case 'problems':
       return '/map?show=problems';
     case 'events':

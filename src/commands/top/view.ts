@@ -1,14 +1,16 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import type { ReadStream, WriteStream } from 'node:tty';
 import type { Logger } from 'pino';
 import { AvailabilityTracker } from '../../client/availability-tracker.ts';
 import { systemClock } from '../../client/clock.ts';
+import { askFlows } from '../../host/control-client.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { RequestSettings } from '../../controllers/load-balancer/request.ts';
 import type { TopConfig } from '../../flags/reports.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
+import { type AskFlows, FlowWatch, type PresentFlows } from '../../page/flow-watch.ts';
 import { plain } from '../../objects/plain.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { byPod } from '../../view/caches.ts';
@@ -22,7 +24,16 @@ import type { AnswerSources } from './answer.ts';
 import { type Content, eventText, type LastAnswer, lastAnswer, rowsIn, usageText } from './lists.ts';
 import { renderScreen } from './screen.ts';
 import { type Key, keysOf } from './keys.ts';
-import { firstLook, type Look, nothingSeen, pressed, type Question, type Seen } from './state.ts';
+import {
+  firstLook,
+  type Look,
+  nothingSeen,
+  pressed,
+  type Question,
+  type Seen,
+  type Tab,
+  tabs,
+} from './state.ts';
 import { hasScreen } from './terminal.ts';
 import { type Line, rowsOf } from './text.ts';
 
@@ -125,6 +136,32 @@ class Answers {
   }
 }
 
+/** The flows of a cluster, while its screen shows them: only then they are collected. */
+class ShownFlows {
+  readonly #ask: AskFlows;
+  readonly #changed: () => void;
+  #watch: FlowWatch | undefined;
+  present: PresentFlows | undefined;
+
+  constructor(ask: AskFlows, changed: () => void) {
+    this.#ask = ask;
+    this.#changed = changed;
+  }
+
+  /** @param isShown whether they are from now on. */
+  show(isShown: boolean): void {
+    if (isShown === (this.#watch !== undefined)) return;
+    this.#watch?.end();
+    this.present = undefined;
+    this.#watch = isShown
+      ? new FlowWatch({ view: 'flows' }, { ask: this.#ask, why: '' }, systemClock, (present) => {
+          this.present = present;
+          this.#changed();
+        })
+      : undefined;
+  }
+}
+
 /** The time between two redraws. */
 const redrawMs = 250;
 
@@ -143,27 +180,32 @@ class LiveScreen {
   readonly #hints: readonly string[];
   readonly #content: () => Omit<Content, 'answer'>;
   readonly #answerTo: (question: Question) => Promise<readonly Line[]>;
+  readonly #shows: (tab: Tab) => void;
   readonly #colour: boolean;
   #answer: readonly Line[] | undefined;
-  #look: Look = firstLook;
+  #look: Look;
   #seen: Seen = nothingSeen;
   #timer: NodeJS.Timeout | undefined;
   #isOpen = false;
   readonly #onResize = (): void => this.changed();
 
-  /** @param hints commands to try, which stay on the screen. */
+  /** @param hints commands, printed below the lists. @param shows is called with the list that is shown. */
   constructor(
     stream: WriteStream,
     title: readonly string[],
     hints: readonly string[],
     content: () => Omit<Content, 'answer'>,
     answerTo: (question: Question) => Promise<readonly Line[]>,
+    look: Look,
+    shows: (tab: Tab) => void,
   ) {
     this.#stream = stream;
     this.#title = title;
     this.#hints = hints;
     this.#content = content;
     this.#answerTo = answerTo;
+    this.#look = look;
+    this.#shows = shows;
     this.#colour = stream.hasColors() && process.env['NO_COLOR'] === undefined;
   }
 
@@ -186,6 +228,7 @@ class LiveScreen {
     this.#look = pressed(this.#look, key, this.#seen);
     const { question } = this.#look;
     if (question !== undefined && question !== before) this.#ask(question);
+    this.#shows(this.#look.tab);
     this.#draw();
   }
 
@@ -326,6 +369,8 @@ export interface LiveViewOptions extends AnswerSources {
   readonly title: readonly string[];
   /** Commands to try, which stay on a screen. */
   readonly hints?: readonly string[];
+  /** Absent: the cluster has no flows to show. */
+  readonly askFlows?: AskFlows | undefined;
   /** Takes a listener for how often Pods have answered, by their keys. Absent: that is not counted. */
   readonly onResponses?: (
     tell: (answers: Iterable<readonly [ObjectKey, number, ...unknown[]]>) => void,
@@ -360,8 +405,14 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
     let screen: LiveScreen | undefined;
     const redraw = (): void => screen?.changed();
     await follow(transport, { changed: redraw, stands: redraw }, (follower) => {
-      screen = screenOf(follower, options, redraw);
-      return openScreen(screen, process.stdin);
+      const { askFlows } = options;
+      const flows = askFlows && new ShownFlows(askFlows, redraw);
+      screen = screenOf(follower, options, flows, redraw);
+      const close = openScreen(screen, process.stdin);
+      return () => {
+        flows?.show(false);
+        close();
+      };
     });
     return;
   }
@@ -377,6 +428,7 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
 function screenOf(
   follower: Follower,
   { title, hints = [], onResponses, transport, pageLink, clusterFlags }: LiveViewOptions,
+  flows: ShownFlows | undefined,
   redraw: () => void,
 ): LiveScreen {
   const { tables, caches } = follower;
@@ -391,11 +443,15 @@ function screenOf(
     ...{ tables: tables.rows, status: follower.status },
     answers: answers.latest((service) => tables.rows.service.has(service)),
     detailOf: (service: ObjectKey) => tables.detailOf(service),
+    flows: flows?.present,
   });
-  return new LiveScreen(process.stdout, title, hints, content, async (question) => {
+  const answer = async (question: Question): Promise<readonly Line[]> => {
     const { answerTo } = await import('./answer.ts');
     return await answerTo(question, { transport, pageLink, clusterFlags });
-  });
+  };
+  const look = flows === undefined ? firstLook : { ...firstLook, tabs };
+  const shows = (tab: Tab): void => flows?.show(tab === 'flows');
+  return new LiveScreen(process.stdout, title, hints, content, answer, look, shows);
 }
 
 /** Shows a cluster as it changes, until a signal comes. */
@@ -413,7 +469,13 @@ export async function top({ cluster: given, namespace, settings }: TopConfig): P
       return await linkOfUp(cluster);
     };
     const clusterFlags = clusterFlagsOf(given);
-    const view = { transport, log, namespace, settings, title, pageLink, clusterFlags };
+    const { socketOfUp } = await import('../page.ts');
+    const socket = socketOfUp(cluster);
+    const hasUp = socket !== undefined && existsSync(socket);
+    const asking: AskFlows | undefined = hasUp
+      ? (request, signal) => askFlows(socket, request, signal)
+      : undefined;
+    const view = { transport, log, namespace, settings, title, pageLink, clusterFlags, askFlows: asking };
     await showLiveView(view, ending.signal);
   } finally {
     await transport.close();

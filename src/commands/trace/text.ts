@@ -1,14 +1,16 @@
+import { destinationText } from '../../network/path/reach-ends.ts';
+import type { ReachChange } from '../../network/path/reach-plan.ts';
+import type { Reach, ReachDecider, ReachVerdict } from '../../network/path/reach.ts';
 import { type Hop } from '../../network/path/way.ts';
-import type { Reach, ReachabilityMatrix } from '../../network/path/matrix.ts';
 import type { PacketOutcome } from '../../network/path/packet.ts';
 import type { CheckedPacket, TraceReport } from '../../network/path/report.ts';
 import type { Stage } from '../../network/path/stages.ts';
 import { maxOf, pushAll } from '../../objects/lists.ts';
 import { columns } from '../tables.ts';
 import { hiddenObjects } from '../../view/trace-cluster.ts';
-import { reachabilityWords, sentText } from '../../view/pictures/way.ts';
+import { reachabilityWords, seenText, sentText } from '../../view/pictures/way.ts';
 
-/** Traces as text, and as boxes of a picture. */
+/** Traces as text. */
 
 /** A line of the table. */
 type PrintedStage =
@@ -64,45 +66,104 @@ function row({ stage, verdict, object = '', field = '', message }: PrintedStage)
   return [stage, verdict, object, field, message];
 }
 
-const marks: Readonly<Record<Reach, string>> = { all: '.', some: '~', none: 'X', unasked: '-' };
-
-/**
- * A table with a number for each column, cut where the terminal ends.
- *
- * @param isWide Pod by Pod instead of workload by workload.
- * @param terminalWidth characters; undefined: no terminal.
- */
-export function matrixText(matrix: ReachabilityMatrix, isWide: boolean, terminalWidth = 80): string {
-  const { pods, reached, workloads, reach } = matrix;
-  if (pods.length === 0) return 'There are no Pods with addresses.\n';
-  const names = isWide
-    ? pods.map((key) => [key.slice(key.indexOf('/') + 1)])
-    : workloads.map((each) => [each.name, String(each.pods.length), each.ports.join(',') || '<none>']);
-  const cells = isWide
-    ? reached.map((row) => row.map((is) => marks[is ? 'all' : 'none']))
-    : reach.map((row) => row.map((each) => marks[each]));
-  const heading = isWide ? ['FROM \\ TO'] : ['FROM \\ TO', 'PODS', 'PORTS'];
-  const left = columns([['', ...heading], ...names.map((name, index) => [String(index + 1), ...name])]).split(
-    '\n',
-  );
-  const leftWidth = maxOf(left.map(({ length }) => length)) + 2;
-  const cellWidth = String(names.length).length + 1;
-  const perBlock = Math.max(1, Math.floor((terminalWidth - leftWidth) / cellWidth));
-  const blocks: string[] = [];
-  for (let from = 0; from < names.length; from += perBlock) {
-    const numbers = names.map((_, index) => String(index + 1));
-    const lines = [numbers, ...cells].map((row, index) => {
-      const part = row.slice(from, from + perBlock).map((cell) => cell.padStart(cellWidth));
-      return `${(left[index] ?? '').padEnd(leftWidth)}${part.join('')}`;
-    });
-    blocks.push(`${lines.join('\n')}\n`);
-  }
-  const legend = isWide
-    ? '. reachable, X not'
-    : '. reachable, X not, ~ in part (-o wide), - no port is known';
-  return `${blocks.join('\n')}\n${legend}\n`;
+function hopLines(hops: readonly Hop[]): readonly string[] {
+  return hops.map(({ at, sends, seen }) => {
+    const sent = sends === undefined ? at : `${at}: ${sentText(sends)}`;
+    return seen === undefined ? sent : `${sent} (${seenText(seen)})`;
+  });
 }
 
-function hopLines(hops: readonly Hop[]): readonly string[] {
-  return hops.map(({ at, sends }) => (sends === undefined ? at : `${at}: ${sentText(sends)}`));
+/** Who reaches whom, and what policies would change. */
+
+const marks: Readonly<Record<ReachVerdict, readonly [string, string]>> = {
+  open: ['.', 'open: nothing isolates the Pods'],
+  allowed: ['+', 'a rule allows'],
+  denied: ['X', 'denied'],
+  differs: ['~', 'Pods differ (--by pod)'],
+  unknown: ['?', 'objects do not tell'],
+  unasked: [' ', ''],
+};
+
+/**
+ * A table with a number for each column, cut where the terminal ends, and below it who decides.
+ *
+ * @param terminalWidth characters; undefined: no terminal.
+ */
+export function matrixText(reach: Reach, terminalWidth = 80): string {
+  const { namespace, sources, destinations, cells } = reach;
+  if (!sources.some(({ name }) => !name.startsWith('namespace/') && name !== 'nodes'))
+    return `There are no Pods with addresses in namespace ${namespace}.\n`;
+  const short = (name: string): string => name.replace(`/${namespace}/`, '/');
+  const rows = sources.map(({ name, count }) => [short(name), String(count)]);
+  const left = columns([['FROM \\ TO', 'PODS'], ...rows]).split('\n');
+  const leftWidth = maxOf(left.map(({ length }) => length)) + 2;
+  const numbers = destinations.map((_, index) => String(index + 1));
+  const cellWidth = String(numbers.length).length + 1;
+  const perBlock = Math.max(1, Math.floor((terminalWidth - leftWidth) / cellWidth));
+  const lines = [numbers, ...cells.map((row) => row.map(({ verdict }) => marks[verdict][0]))];
+  const blocks: string[] = [];
+  for (let from = 0; from < numbers.length; from += perBlock) {
+    const block = lines.map((line, index) => {
+      const part = line.slice(from, from + perBlock).map((cell) => cell.padStart(cellWidth));
+      return `${(left[index] ?? '').padEnd(leftWidth)}${part.join('')}`.trimEnd();
+    });
+    blocks.push(`${block.join('\n')}\n`);
+  }
+  const named = columns(destinations.map((each, index) => [String(index + 1), short(destinationText(each))]));
+  const used = new Set(cells.flatMap((row) => row.map(({ verdict }) => verdict)));
+  const legend = Object.entries(marks)
+    .filter(([verdict, [mark]]) => mark !== ' ' && [...used].some((each) => each === verdict))
+    .map(([, [mark, words]]) => `${mark} ${words}`);
+  return [...blocks, named, `${legend.join(', ')}\n`, decidersText(reach)]
+    .filter((part) => part !== '')
+    .join('\n');
+}
+
+/** Objects that decide, and how many cells each does. */
+function decidersText({ cells }: Reach): string {
+  const counts = new Map<string, number>();
+  for (const { deciders } of cells.flat()) {
+    const lines = deciders.filter(({ verdict }) => verdict !== 'open').map(deciderLine);
+    for (const line of new Set(lines)) counts.set(line, (counts.get(line) ?? 0) + 1);
+  }
+  return [...counts]
+    .map(([line, count]) => `${line} (${count} ${count === 1 ? 'cell' : 'cells'})\n`)
+    .join('');
+}
+
+function deciderLine(decider: ReachDecider): string {
+  return `${marks[decider.verdict][0]} ${deciderText(decider)}`;
+}
+
+function deciderText({ object, field, message }: ReachDecider): string {
+  const by = [object, field].filter((part) => part !== undefined).join(' ');
+  return by === '' ? message : `${by}: ${message}`;
+}
+
+/** The cells that policies would change. */
+export function planText({
+  changes,
+  problems,
+}: {
+  readonly changes: readonly ReachChange[];
+  readonly problems: readonly string[];
+}): string {
+  const notes = problems.map((problem) => `${problem}\n`);
+  const shown = changes.filter(({ before, after }) => before.verdict !== after.verdict);
+  const others = changes.length - shown.length;
+  const heading = ['FROM', 'TO', 'BEFORE', 'AFTER', 'DECIDED BY'];
+  const rows = shown.map(({ source, destination, before, after }) => {
+    const decider = after.deciders.find(({ verdict }) => verdict === 'denied') ?? after.deciders[0];
+    const by = decider === undefined ? '' : deciderText(decider);
+    return [source, destination, before.verdict, after.verdict, by];
+  });
+  return [
+    ...notes,
+    rows.length === 0 ? 'No verdict changes.\n' : columns([heading, ...rows]),
+    ...(others === 0
+      ? []
+      : [
+          `${others} more ${others === 1 ? 'cell keeps its verdict, and is' : 'cells keep their verdict, and are'} decided by others.\n`,
+        ]),
+  ].join('');
 }

@@ -24,7 +24,7 @@ import { type AnnouncingNode, type Entry, entryOf } from './entry.ts';
 import { type QoSRules, qosRules } from '../egress/egress-plan.ts';
 import { type EgressRule, egressRules } from '../egress/egress-plan.ts';
 import type { ForwardingPlan } from '../forwarding/forwarding-plan.ts';
-import { planForwarding } from '../forwarding/planner.ts';
+import { planForwardingSteps } from '../forwarding/planner.ts';
 import { cidrContains, type ForwardingOptions } from '../forwarding/node-plan.ts';
 import { type FirewallRules, type FirewallSurroundings, firewallRules } from '../policy/egress-firewall.ts';
 import { type PolicyPod, policyPod, type PolicySide } from '../policy/network-policy.ts';
@@ -55,19 +55,26 @@ export class ClusterView {
   readonly policies: readonly PolicyRules[];
   /** In their order. */
   readonly egressRules: readonly EgressRule[];
+  readonly #policiesIn: ReadonlyMap<string, readonly PolicyRules[]>;
   readonly #qos: ReadonlyMap<string, QoSRules>;
   readonly #firewalls: ReadonlyMap<string, FirewallRules>;
   readonly #namespaceLabels: ReadonlyMap<string, Labels>;
-  readonly #podAt = new Map<string, Pod>();
+  readonly #known: KnownOfCluster;
   readonly #nodeAt = new Map<string, Node>();
-  readonly #plans = new Map<string, ForwardingPlan>();
+  readonly #nodeNamed: ReadonlyMap<string, Node>;
+  #surroundings: Omit<FirewallSurroundings, 'names'> | undefined;
+  /** Of Pods and Services. */
+  #ranges: readonly ParsedCidr[] | undefined;
   /** The addresses of load balancers that pools of this cluster gave. */
   readonly #assigned: ReadonlyMap<string, ServiceAddress>;
 
-  constructor(objects: ClusterObjects, options: ForwardingOptions) {
+  /** @param known what was found of the same Pods, Services, EndpointSlices and Nodes. */
+  constructor(objects: ClusterObjects, options: ForwardingOptions, known?: KnownOfCluster) {
     this.objects = objects;
+    this.#known = known ?? { podAt: podsByAddress(objects.pods), plans: new Map() };
     this.options = options;
     this.policies = objects.policies.map(policyRules);
+    this.#policiesIn = Map.groupBy(this.policies, ({ namespace }) => namespace);
     this.#firewalls = new Map(
       objects.firewalls.map((firewall) => [firewall.metadata.namespace ?? '', firewallRules(firewall)]),
     );
@@ -86,14 +93,26 @@ export class ClusterView {
     for (const node of objects.nodes) {
       for (const { canonical } of addressesOfNode(node)) this.#nodeAt.set(canonical, node);
     }
-    for (const pod of objects.pods) {
-      // The address of a Pod that has ended may be another Pod's by now.
-      if (pod.spec.hostNetwork === true || isFinished(pod)) continue;
-      // Of two Pods with one address, the one that runs has it.
-      for (const { canonical } of addressesOfPod(pod)) {
-        if (!this.#podAt.has(canonical) || isRunning(pod)) this.#podAt.set(canonical, pod);
-      }
+    this.#nodeNamed = new Map(objects.nodes.map((node) => [node.metadata.name ?? '', node]));
+  }
+
+  /** A view in steps, so that it may be made in slices of time. */
+  static *steps(
+    objects: ClusterObjects,
+    options: ForwardingOptions,
+  ): Generator<undefined, ClusterView, undefined> {
+    const podAt = new Map<string, Pod>();
+    for (const [index, pod] of objects.pods.entries()) {
+      if (index % podsOfStep === 0) yield;
+      notePod(podAt, pod);
     }
+    yield;
+    return new ClusterView(objects, options, { podAt, plans: new Map() });
+  }
+
+  /** The same cluster with other NetworkPolicies. */
+  withPolicies(policies: readonly NetworkPolicy[]): ClusterView {
+    return new ClusterView({ ...this.objects, policies }, this.options, this.#known);
   }
 
   pod(key: ObjectKey): Pod | undefined {
@@ -101,7 +120,7 @@ export class ClusterView {
   }
 
   node(name: string): Node | undefined {
-    return this.objects.nodes.find(({ metadata }) => metadata.name === name);
+    return this.#nodeNamed.get(name);
   }
 
   service(key: ObjectKey): Service | undefined {
@@ -150,7 +169,7 @@ export class ClusterView {
 
   /** The Pod that has an address for itself. */
   podAt(address: string): Pod | undefined {
-    return this.#podAt.get(address);
+    return this.#known.podAt.get(address);
   }
 
   /** The node that has an address. */
@@ -160,15 +179,23 @@ export class ClusterView {
 
   /** Whether an address is in the ranges of Pods or Services, to which no route leads from outside. */
   isInside(address: string): boolean {
-    const parsed = parseAddress(address);
-    const ranges = [...podRanges(this.objects.nodes, this.options), ...this.options.serviceCIDRs];
     return (
-      this.#podAt.has(address) ||
+      this.#known.podAt.has(address) ||
       this.objects.services.some(
         ({ spec }) => spec.clusterIP === address || spec.clusterIPs?.includes(address),
       ) ||
-      (parsed !== undefined && ranges.some((range) => cidrContains(range, parsed)))
+      this.isInRanges(address)
     );
+  }
+
+  /** Whether an address is in a range of Pods or of Services. */
+  isInRanges(address: string): boolean {
+    const parsed = parseAddress(address);
+    const ranges = (this.#ranges ??= [
+      ...podRanges(this.objects.nodes, this.options),
+      ...this.options.serviceCIDRs,
+    ]);
+    return parsed !== undefined && ranges.some((range) => cidrContains(range, parsed));
   }
 
   /** The nodes that a packet from outside to an address may reach first. */
@@ -212,9 +239,14 @@ export class ClusterView {
     ];
   }
 
+  /** The NetworkPolicies that may isolate one side of a connection: those of a Pod's namespace. */
+  policiesOf(side: PolicySide): readonly PolicyRules[] {
+    return (side.kind === 'pod' ? this.#policiesIn.get(side.namespace) : undefined) ?? [];
+  }
+
   /** The owner of an address, for policies. */
   sideAt(address: string): PolicySide {
-    const pod = this.#podAt.get(address);
+    const pod = this.#known.podAt.get(address);
     if (pod !== undefined) return this.policyPod(pod);
     const node = this.#nodeAt.get(address);
     return node === undefined ? { kind: 'other' } : { kind: 'node', name: node.metadata.name ?? '' };
@@ -241,36 +273,71 @@ export class ClusterView {
 
   /** The objects that EgressFirewalls refer to. @param names addresses by DNS name. */
   firewallSurroundings(names: FirewallSurroundings['names']): FirewallSurroundings {
-    return {
+    this.#surroundings ??= {
       clusterCidrs: podRanges(this.objects.nodes, this.options),
       nodes: this.objects.nodes.map((node) => ({
         labels: node.metadata.labels ?? {},
         addresses: addressesOfNode(node).map(({ canonical }) => canonical),
       })),
-      names,
     };
+    return { ...this.#surroundings, names };
   }
 
   /** The forwarding plan of a node; its addresses are those of the Node object. */
   forwardingPlan(node: Node): ForwardingPlan {
-    const name = node.metadata.name ?? '';
-    let plan = this.#plans.get(name);
-    if (plan === undefined) {
-      const addresses = addressesOfNode(node);
-      plan = planForwarding(
-        this.objects.services,
-        this.objects.slices,
-        {
-          name,
-          labels: node.metadata.labels ?? {},
-          primaryAddresses: primary(addresses),
-          interfaceAddresses: addresses,
-        },
-        this.options,
-      );
-      this.#plans.set(name, plan);
+    const steps = this.forwardingPlanSteps(node);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
     }
+  }
+
+  /** The same in steps; none where it is known. */
+  *forwardingPlanSteps(node: Node): Generator<undefined, ForwardingPlan, undefined> {
+    const { plans } = this.#known;
+    const name = node.metadata.name ?? '';
+    const before = plans.get(name);
+    if (before !== undefined) return before;
+    const addresses = addressesOfNode(node);
+    const plan = yield* planForwardingSteps(
+      this.objects.services,
+      this.objects.slices,
+      {
+        name,
+        labels: node.metadata.labels ?? {},
+        primaryAddresses: primary(addresses),
+        interfaceAddresses: addresses,
+      },
+      this.options,
+    );
+    plans.set(name, plan);
     return plan;
+  }
+}
+
+/** What a view has found of its Pods, Services, EndpointSlices and Nodes, for others with the same. */
+interface KnownOfCluster {
+  /** The Pod that has an address for itself. */
+  readonly podAt: ReadonlyMap<string, Pod>;
+  /** Of nodes, by name. */
+  readonly plans: Map<string, ForwardingPlan>;
+}
+
+/** Pods that are looked at in one step. */
+const podsOfStep = 500;
+
+function podsByAddress(pods: readonly Pod[]): ReadonlyMap<string, Pod> {
+  const podAt = new Map<string, Pod>();
+  for (const pod of pods) notePod(podAt, pod);
+  return podAt;
+}
+
+function notePod(podAt: Map<string, Pod>, pod: Pod): void {
+  // The address of a Pod that has ended may be another Pod's by now.
+  if (pod.spec.hostNetwork === true || isFinished(pod)) return;
+  // Of two Pods with one address, the one that runs has it.
+  for (const { canonical } of addressesOfPod(pod)) {
+    if (!podAt.has(canonical) || isRunning(pod)) podAt.set(canonical, pod);
   }
 }
 

@@ -24,7 +24,7 @@ export interface AnnouncingNode {
  * Milliseconds after which an agent that has not renewed its Lease counts as dead. Agents renew every ten seconds at
  * least; the rest is for clocks that differ.
  */
-const renewedWithinMs = 60_000;
+export const renewedWithinMs = 60_000;
 
 /** The agents whose Leases these are. @param now milliseconds since 1970. */
 export function announcingNodes(leases: readonly Lease[], now: number): readonly AnnouncingNode[] {

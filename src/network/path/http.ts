@@ -9,23 +9,17 @@ import type { RouteRefusal } from '../http/route-claims.ts';
 import { type HttpDecision, RoutingTable } from '../http/routing-table.ts';
 import { type HttpRule, plainHost, wildcardOf } from '../http/rules.ts';
 import type { ClusterView } from './cluster-view.ts';
-import { policyStage, type Stage } from './stages.ts';
+import { type GatewayLists, planGatewayRequest } from './gateway.ts';
+import { type HttpPlan, type HttpRequest, policyStage, type Stage } from './stages.ts';
 import { type EndpointPath, type Trace, tracePath, type TraceSource } from './trace.ts';
-
-/** What is asked of a router: `https://a.example/path`. */
-export interface HttpRequest {
-  readonly scheme: 'http' | 'https';
-  readonly host: string;
-  /** Of the router. */
-  readonly port: number;
-  readonly path: string;
-}
 
 /** The objects that a router serves. */
 export interface HttpObjects {
   readonly ingresses: readonly Ingress[];
   readonly routes: readonly Route[];
   readonly classes: readonly IngressClass[];
+  /** Absent: those of Gateway API are not looked at; `forbidden`: they may not be read. */
+  readonly gateways?: GatewayLists | 'forbidden';
 }
 
 /** Reads `http://HOST[:PORT][/PATH]` and `https://…`; undefined for other texts. */
@@ -34,16 +28,6 @@ export function parseHttpRequest(text: string): HttpRequest | undefined {
     /^(https?):\/\/([^/:?#[\]@]+)(?::(\d{1,5}))?(\/[^?#]*)?(?:[?#].*)?$/.exec(text) ?? [];
   if (scheme !== 'http' && scheme !== 'https') return undefined;
   return { scheme, host, path, port: port === undefined ? (scheme === 'http' ? 80 : 443) : Number(port) };
-}
-
-/** What a router does with a request. */
-export interface HttpPlan {
-  /** What decides, before the packet leaves. */
-  readonly stages: readonly Stage[];
-  /** The Service of the router, and its port; undefined: it is not known, or the router refuses. */
-  readonly router: { readonly service: Service; readonly port: number } | undefined;
-  /** Where the router leads to; undefined: it answers itself, with a redirect. */
-  readonly backends: readonly HttpEndpoint[] | undefined;
 }
 
 const className = 'servicenet';
@@ -81,6 +65,16 @@ export function planRequest(view: ClusterView, objects: HttpObjects, request: Ht
   const asked = `${scheme}://${host}${path}`;
   if (decision.kind === 'refuse') {
     const { rule, status, reason } = decision;
+    const { gateways } = objects;
+    if (reason === 'NoHost' && gateways === 'forbidden') {
+      const message = `${asked}: no Ingress and no Route has the host, and Gateways may not be read`;
+      return end({ stage: 'router', verdict: 'unknown', message });
+    }
+    const ofGateway =
+      reason === 'NoHost' && gateways !== undefined && gateways !== 'forbidden'
+        ? planGatewayRequest(view, gateways, request)
+        : undefined;
+    if (ofGateway !== undefined) return ofGateway;
     const why = reason === 'NoHost' ? whyNoHost(objects, served, host) : reasons[reason];
     const object = rule === undefined ? {} : { object: objectOf(rule) };
     const message = `${asked}: the router answers ${status} ${reason}: ${why}`;

@@ -6,7 +6,8 @@ import type { ClusterView } from './cluster-view.ts';
 import { type FirewallSurroundings, firewallVerdict } from '../policy/egress-firewall.ts';
 import { directionVerdict, type DirectionVerdict, type RuleMatch } from '../policy/policy-verdict.ts';
 import { joinKey } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/types/core.generated.ts';
+import type { Pod, Service } from '../../objects/types/core.generated.ts';
+import type { HttpEndpoint } from '../http/backends.ts';
 import { resolveAttachments } from '../attachments/attachments.ts';
 import { AttachmentError } from '../attachments/ipam.ts';
 import { egressRouterPlugin, readEgressRouter, redirectOf } from '../egress/egress-router.ts';
@@ -97,7 +98,8 @@ function qosStage(view: ClusterView, { source, destinationAddress }: PolicyConne
 
 /** The verdict of the NetworkPolicies at one end of a connection. */
 export function policyStage(view: ClusterView, connection: PolicyConnection, direction: Direction): Stage {
-  const verdict = directionVerdict(view.policies, connection, direction);
+  const subject = direction === 'egress' ? connection.source : connection.destination;
+  const verdict = directionVerdict(view.policiesOf(subject), connection, direction);
   const stage = `${direction} NetworkPolicy` as const;
   const first = verdict.policies.find(({ rule }) => rule !== undefined) ?? verdict.policies[0];
   if (first === undefined) return { stage, verdict: 'pass', message: passMessages[verdict.reason] };
@@ -198,4 +200,23 @@ function attachmentsOf(view: ClusterView, pod: Pod): ReturnType<typeof resolveAt
     if (error instanceof AttachmentError) return [];
     throw error;
   }
+}
+
+/** What is asked of a router: `https://a.example/path`. */
+export interface HttpRequest {
+  readonly scheme: 'http' | 'https';
+  readonly host: string;
+  /** Of the router. */
+  readonly port: number;
+  readonly path: string;
+}
+
+/** What a router does with a request. */
+export interface HttpPlan {
+  /** What decides, before the packet leaves. */
+  readonly stages: readonly Stage[];
+  /** The Service of the router, and its port; undefined: it is not known, or the router refuses. */
+  readonly router: { readonly service: Service; readonly port: number } | undefined;
+  /** Where the router leads to; undefined: it answers itself, with a redirect. */
+  readonly backends: readonly HttpEndpoint[] | undefined;
 }

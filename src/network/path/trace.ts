@@ -1,5 +1,6 @@
 import { parseAddress, joinHostPort } from '../../objects/address.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
+import { pushAll } from '../../objects/lists.ts';
 import { keyOf } from '../../objects/meta.ts';
 import { destinationKey, type Protocol, type Source } from '../forwarding/forwarding-plan.ts';
 import { type RefusalReason, sourceOf, verdictFor } from '../forwarding/verdict.ts';
@@ -79,6 +80,30 @@ export function tracePath(
   }
   const distinct = [...byWay.values()];
   return { reachable: reachableOf(stage, distinct), stages: [...before, stage], endpoints: distinct };
+}
+
+/** Plans the nodes whose plans {@link tracePath} asks for, in steps: of a large cluster that takes longer than the rest. */
+export function* nodePlanSteps(
+  view: ClusterView,
+  source: TraceSource,
+  { address }: Pick<TraceDestination, 'address'>,
+): Generator<undefined, undefined, undefined> {
+  const there = view.nodeAt(address);
+  const asked = there === undefined ? [] : [there];
+  if (source.kind === 'node') asked.push(source.node);
+  else if (source.kind === 'pod') pushAll(asked, nodesNamed(view, source.pod.spec.nodeName));
+  else if (there === undefined && !view.isInside(address)) {
+    const entry = view.entry(address);
+    if (entry.kind === 'announced') pushAll(asked, entry.nodes);
+    else if (entry.kind !== 'unannounced') pushAll(asked, view.objects.nodes);
+  }
+  for (const node of asked) yield* view.forwardingPlanSteps(node);
+  return undefined;
+}
+
+function nodesNamed(view: ClusterView, name = ''): readonly Node[] {
+  const node = view.node(name);
+  return node === undefined ? [] : [node];
 }
 
 /** The sender of the packet. */
@@ -250,7 +275,7 @@ function translateAt(
       const object = service === undefined ? {} : { object: `Service ${service}` };
       const on = node === from.node ? 'the node' : `node ${node.metadata.name ?? ''}`;
       const why = verdict.reason === 'NoEndpoints' ? view.noEndpointDetail(service, port) : '';
-      const message = `${where}: ${refusals[verdict.reason](on)}${why}; the packet is ${verdict.verdict === 'reject' ? 'refused' : 'dropped'}`;
+      const message = `${where}: ${refusalText(verdict.reason, on)}${why}; the packet is ${verdict.verdict === 'reject' ? 'refused' : 'dropped'}`;
       return { stage: { stage: 'service', verdict: 'deny', ...object, message }, endpoints: [] };
     }
     case 'forward': {
@@ -283,6 +308,10 @@ const kinds = {
 } as const;
 
 /** The words for a refusal. @param on the node that refuses. */
+export function refusalText(reason: RefusalReason, on: string): string {
+  return refusals[reason](on);
+}
+
 const refusals: Record<RefusalReason, (on: string) => string> = {
   NoEndpoints: () => 'the Service has no endpoint',
   NoLocalEndpoints: (on) => `the traffic policy is Local, and ${on} has no endpoint`,

@@ -13,6 +13,8 @@ export interface Hop {
   readonly stages: readonly Stage[];
   /** Absent where the way ends. */
   readonly sends?: SentPacket;
+  /** Of a node: what it has seen of a real packet. Absent: none was sent, or the kernel has forgotten it. */
+  readonly seen?: SeenHop;
 }
 
 export interface SentPacket {
@@ -23,8 +25,33 @@ export interface SentPacket {
   readonly changed: readonly ('destination' | 'source')[];
 }
 
+/** The addresses and ports of a packet: `10.244.0.39:59434`. */
+export interface AddressPair {
+  readonly source: string;
+  readonly destination: string;
+}
+
+/** What the kernel of one node knows of a connection. */
+export interface SeenConnection {
+  readonly node: string;
+  /** Its first packet as it came. */
+  readonly received: AddressPair;
+  /** And as it left. */
+  readonly sent: AddressPair;
+}
+
+/** What a node has seen of the packet, beside what was planned there. */
+export interface SeenHop {
+  /** Absent: it has not seen it pass. */
+  readonly packet?: SeenConnection;
+  /** Whether that is as planned. */
+  readonly agrees: boolean;
+  /** A sentence without a full stop. */
+  readonly message: string;
+}
+
 /** Of a packet from outside that several nodes lead on in the same way. */
-const anyNode = 'any node';
+export const anyNode = 'any node';
 
 /** Stages that the source's node decides, those of the node that translates, and those of the endpoint's node. */
 const placeOf: Readonly<Record<StageName, 'source' | 'sending' | 'translating' | 'receiving' | 'endpoint'>> =

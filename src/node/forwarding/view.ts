@@ -34,7 +34,7 @@ export function trimSlice(slice: EndpointSlice): EndpointSlice {
 }
 
 /** A Node without images, volumes, capacity and conditions: most of it, and new every few minutes. */
-function trimNode(node: Node): Node {
+export function trimNode(node: Node): Node {
   const { podCIDRs, taints } = node.spec;
   const { addresses } = node.status;
   return {

@@ -6,18 +6,23 @@ import { KeyHelp, useKeys } from './frame/keys.tsx';
 import { NoSession } from './frame/no-session.tsx';
 import { Problems } from './frame/problems.tsx';
 import { StateBands } from './frame/state-bands.tsx';
+import { TimeBar } from './frame/time-bar.tsx';
 import { type PageContext, PageProvider } from './parts/page-context.ts';
-import { formatPlace, parsePlace, type Place } from './state/place.ts';
+import { formatPlace, parsePlace, type Place, secondText, timeOf } from './state/place.ts';
 import { eraseSession, openSession } from './state/session.ts';
 import { Stream } from './state/stream.ts';
 import { AddressesView } from './views/addresses.tsx';
 import { EventsView } from './views/events.tsx';
+import { FlowsView, followedFlows } from './views/flows.tsx';
 import { HttpView } from './views/http.tsx';
 import { MapView } from './views/map.tsx';
+import { ReachView } from './views/reach.tsx';
 import { ServiceView } from './views/service.tsx';
 import { WayView } from './views/way.tsx';
 
 const views = {
+  reach: ReachView,
+  flows: FlowsView,
   ...{ map: MapView, service: ServiceView, way: WayView, addresses: AddressesView },
   ...{ http: HttpView, events: EventsView },
 };
@@ -70,8 +75,16 @@ function oncePerFrame(draw: () => void): () => void {
 }
 
 /** The rows that a place needs. */
-function followOf({ view, service, query: { ns, all } }: Place): Follow {
+function followOf(place: Place): Follow {
+  const atMs = timeOf(place);
+  return { ...rowsOf(place), ...(atMs === undefined ? {} : { at: secondText(atMs) }) };
+}
+
+function rowsOf({ view, service, query }: Place): Follow {
+  const { ns, all } = query;
   if (service !== undefined) return { view, ...service };
+  if (view === 'flows')
+    return { view, ...(ns === undefined ? {} : { namespace: ns }), flows: followedFlows(query) };
   if (ns !== undefined) return { view, namespace: ns };
   return view === 'map' && all === '1' ? { view, all: true } : { view };
 }
@@ -88,7 +101,7 @@ function LivePage({ session, onEnd }: { readonly session: string; readonly onEnd
       ),
     [session],
   );
-  const [nowMs, setNowMs] = useState(Date.now());
+  const [clockMs, setClockMs] = useState(Date.now());
   const [refresh, refreshNow] = useReducer((count: number) => count + 1, 0);
   const [reason, explain] = useState<string>();
   const [open, setOpen] = useState<'problems' | 'keys'>();
@@ -97,7 +110,7 @@ function LivePage({ session, onEnd }: { readonly session: string; readonly onEnd
   const width = useWidth();
 
   useEffect(() => {
-    const timer = setInterval(() => setNowMs(Date.now()), 1000);
+    const timer = setInterval(() => setClockMs(Date.now()), 1000);
     const onPopState = (): void => setPlace(parsePlace(location.pathname, location.search));
     addEventListener('popstate', onPopState);
     return () => {
@@ -121,8 +134,10 @@ function LivePage({ session, onEnd }: { readonly session: string; readonly onEnd
     if (isEnded) onEnd();
   }, [isEnded]);
 
+  const atMs = timeOf(place);
   const page: PageContext = {
-    ...{ rows: stream.rows, isCurrent: stream.isCurrent, place, nowMs, explain, announce, width },
+    ...{ rows: stream.rows, isCurrent: stream.isCurrent, place, explain, announce, width },
+    ...{ atMs, nowMs: atMs ?? clockMs, clockMs },
     ...{ refresh, refreshNow: () => refreshNow(undefined) },
     go: (to, isReplacing = false) => {
       const url = formatPlace(to);
@@ -161,6 +176,7 @@ function LivePage({ session, onEnd }: { readonly session: string; readonly onEnd
           <View key={place.view} />
         )}
       </main>
+      <TimeBar />
       {reason !== undefined && <Explanation reason={reason} onClose={() => explain(undefined)} />}
       {open === 'keys' && <KeyHelp onClose={() => setOpen(undefined)} />}
       <p role="status" class={said === '' ? 'hidden' : 'toast'}>
@@ -174,7 +190,9 @@ function titleOf({ view, service }: Place): string {
   const names = {
     map: 'Map',
     service: 'Service',
+    reach: 'Reach',
     way: 'Way',
+    flows: 'Flows',
     addresses: 'Addresses',
     http: 'HTTP',
     events: 'Events',

@@ -16,6 +16,15 @@ export function sentText({ source, destination, changed }: NonNullable<Hop['send
   return `${source} → ${destination}${words}`;
 }
 
+/** `seen on node-1: 10.244.0.39:59434 → 10.96.8.20:80 left as 10.244.0.39:59434 → 10.244.2.77:8080`. */
+export function seenText({ packet, message }: NonNullable<Hop['seen']>): string {
+  if (packet === undefined) return message;
+  const { received, sent } = packet;
+  const came = `${received.source} → ${received.destination}`;
+  const left = `${sent.source} → ${sent.destination}`;
+  return came === left ? `${message}: ${came}` : `${message}: ${came} left as ${left}`;
+}
+
 /** The ways of a report, with what is the same for several in one box. */
 export function boxOf({ reachable, stages, traces }: TraceReport, source: string): Box {
   const ways = traces.flatMap(({ hops, endpoints, packet }) =>

@@ -62,7 +62,8 @@ export function problemRows(sources: ProblemSources): readonly ProblemRow[] {
     ...httpRules.flatMap(({ source, host, trouble }) => {
       if (trouble === undefined || trouble.reason === notOurs) return [];
       const { reason, message } = trouble;
-      return [problem(source, { reason, message: `host ${host}: ${message}` }, undefined)];
+      const at = host === '' ? '' : `host ${host}: `;
+      return [problem(source, { reason, message: `${at}${message}` }, undefined)];
     }),
     ...policies.flatMap(({ namespace, name, trouble, created }) => {
       const about = { kind: 'NetworkPolicy', namespace, name };

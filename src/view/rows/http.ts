@@ -1,5 +1,11 @@
 import { backendEndpoints } from '../../network/http/backends.ts';
-import { type HttpRule, ingressRules, routeRule } from '../../network/http/rules.ts';
+import {
+  type Backend,
+  type HttpRule,
+  ingressRules,
+  routeRule,
+  type RuleSource,
+} from '../../network/http/rules.ts';
 import { type HttpObjects, servedHttp } from '../../network/path/http.ts';
 import { isReady, isTerminating } from '../../objects/endpoints.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
@@ -51,15 +57,7 @@ function ruleRow(
   secret: string | undefined,
 ): HttpRuleRow {
   const { kind, namespace, name } = rule.source;
-  const backends = rule.backends.map((backend): HttpBackendRow => {
-    const service = joinKey(backend.namespace, backend.service);
-    const slices = sources.slicesOf(service);
-    const found = backendEndpoints(backend, kind, sources.service(service), slices);
-    const trouble =
-      found.problem === undefined ? {} : { trouble: { reason: found.problem, message: why[found.problem] } };
-    const { port = '', weight } = backend;
-    return { service, port: String(port), weight, ...countOf(slices), ...trouble };
-  });
+  const backends = rule.backends.map((backend) => backendRow(backend, kind, sources));
   const isTls = rule.termination !== undefined || secret !== undefined;
   return {
     key: `${kind}/${namespace}/${name}/${index}`,
@@ -71,6 +69,21 @@ function ruleRow(
     ...(refused === undefined ? {} : { trouble: { reason: refused.reason, message: refused.message } }),
     backends,
   };
+}
+
+/** @param kind of the object that names it. */
+export function backendRow(
+  backend: Backend,
+  kind: RuleSource['kind'],
+  sources: BackendSources,
+): HttpBackendRow {
+  const service = joinKey(backend.namespace, backend.service);
+  const slices = sources.slicesOf(service);
+  const found = backendEndpoints(backend, kind, sources.service(service), slices);
+  const trouble =
+    found.problem === undefined ? {} : { trouble: { reason: found.problem, message: why[found.problem] } };
+  const { port = '', weight } = backend;
+  return { service, port: String(port), weight, ...countOf(slices), ...trouble };
 }
 
 /** The words with which the router answers 503. */

@@ -1,4 +1,6 @@
 import type { ObjectKey } from '../../objects/meta.ts';
+import type { FlowWords } from '../../network/flows/flow.ts';
+import type { FlowGroup } from '../../network/flows/groups.ts';
 import type { IPFamily } from '../../objects/address.ts';
 
 /**
@@ -26,6 +28,10 @@ export interface RowOfKind {
   readonly egressAddress: EgressAddressRow;
   readonly event: EventRow;
   readonly problem: ProblemRow;
+  readonly flow: FlowRow;
+  readonly flowGroup: FlowGroupRow;
+  readonly flowWatch: FlowWatchRow;
+  readonly journal: JournalRow;
 }
 
 export type RowKind = keyof RowOfKind;
@@ -270,7 +276,9 @@ export interface HttpRuleRow {
   /** "" for every host. */
   readonly host: string;
   readonly path: string;
-  readonly match: 'Exact' | 'Prefix' | 'ImplementationSpecific';
+  readonly match: 'Exact' | 'Prefix' | 'ImplementationSpecific' | 'RegularExpression';
+  /** Of a Route of Gateway API, what else a request needs: `GET`, `x-canary: yes`, `?version=2`. */
+  readonly only?: readonly string[];
   readonly source: ObjectName;
   /** Absent: no TLS. `secret` is a name, whose contents are never asked for. */
   readonly tls?: { readonly termination: string; readonly secret?: string };
@@ -278,6 +286,8 @@ export interface HttpRuleRow {
   readonly insecure: 'Allow' | 'Redirect' | 'None';
   /** Absent: it is served. */
   readonly trouble?: Trouble;
+  /** What the router answers by itself: `redirect, 301`. */
+  readonly answer?: string;
   readonly backends: readonly HttpBackendRow[];
 }
 
@@ -395,4 +405,53 @@ export interface ProblemRow extends Trouble {
   readonly about: ObjectName;
   /** When its cause began; absent: objects do not tell. */
   readonly since?: string;
+}
+
+/** A connection of a cluster network, or what was denied of one source at one port. */
+export interface FlowRow extends FlowWords {
+  readonly key: string;
+  /** How many were denied. Absent: it was not denied. */
+  readonly packets?: number;
+}
+
+/** What is alike of the last five minutes. */
+export type FlowGroupRow = FlowGroup;
+
+/** How the flows stand that are looked at: one row. */
+export interface FlowWatchRow {
+  readonly key: 'flows';
+  readonly state: 'beginning' | 'watching' | 'ended';
+  /** Why there are none, or no more: a sentence without a full stop. */
+  readonly whyEnded?: string;
+  /** Not all of them could be told: `FlowsSampled`. */
+  readonly trouble?: Trouble;
+  /** Groups or flows in all; those that are not told are the least bad and busy, or the oldest. */
+  readonly total: number;
+}
+
+/** What has changed of late: one row. */
+export interface JournalRow {
+  readonly key: 'journal';
+  /** RFC 3339: what was before is not known. Absent: nothing is known yet. */
+  readonly knownSince?: string;
+  /** Half minutes in which something happened, oldest first. */
+  readonly buckets: readonly {
+    /** When it begins. */
+    readonly time: string;
+    /** Of objects, without Events. */
+    readonly changes: number;
+    /** Events of type Warning. */
+    readonly warnings: number;
+  }[];
+}
+
+/** A change of an object. */
+export interface JournalEntry extends ObjectName {
+  /** RFC 3339, to the millisecond: when it was heard of. */
+  readonly time: string;
+  readonly change: 'added' | 'modified' | 'deleted';
+  /** In few words: `ready endpoints 2 → 1`; "" where the change says all. */
+  readonly text: string;
+  /** The newest Event of the object at that time, to a second. */
+  readonly cause?: Trouble;
 }

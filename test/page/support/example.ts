@@ -1,6 +1,8 @@
 import type {
   AddressRow,
   EventRow,
+  FlowGroupRow,
+  FlowRow,
   HttpRuleRow,
   NodeRow,
   PodRow,
@@ -9,7 +11,8 @@ import type {
   ServiceRow,
   SliceRow,
 } from '../../../src/view/rows/rows.ts';
-import type { TraceAnswer } from '../../../src/page/messages.ts';
+import { worstFirst } from '../../../src/objects/outcomes.ts';
+import type { ReachAnswer, ReachPlanAnswer, TraceAnswer } from '../../../src/page/messages.ts';
 import type { StandIn } from './stand-in.ts';
 
 /** Rows of a shop that is partly broken: every state that the page knows. */
@@ -438,6 +441,26 @@ const httpRules: readonly HttpRuleRow[] = [
     ...{ source: { kind: 'Route', namespace: 'b', name: 'shop' }, backends: [] },
     trouble: { reason: 'HostAlreadyClaimed', message: 'Ingress shop/shop of another namespace has the host' },
   },
+  {
+    ...{
+      key: 'HTTPRoute/shop/web/0',
+      host: 'web.example.com',
+      path: '/cart',
+      match: 'Prefix',
+      insecure: 'Allow',
+    },
+    ...{ source: { kind: 'HTTPRoute', namespace: 'shop', name: 'web' }, tls: { termination: 'edge' } },
+    only: ['POST', 'x-canary: a-long-value-without-any-place-to-break-it-'.repeat(3), '?version=2'],
+    backends: [{ service: 'shop/storefront', port: '80', weight: 1, ready: 2, total: 3 }],
+  },
+  {
+    ...{ key: 'HTTPRoute/shop/web/1', host: 'web.example.com', path: '', match: 'Prefix', insecure: 'Allow' },
+    ...{
+      source: { kind: 'HTTPRoute', namespace: 'shop', name: 'web' },
+      backends: [],
+      answer: 'redirect, 301',
+    },
+  },
 ];
 
 const addresses: readonly AddressRow[] = [
@@ -455,6 +478,34 @@ const addresses: readonly AddressRow[] = [
     },
   ] as AddressRow['holders'],
 }));
+
+/** One of each outcome, as a group. */
+export const exampleGroups: readonly FlowGroupRow[] = worstFirst.map((outcome, index) => {
+  const isName = outcome === 'NXDOMAIN';
+  const way = { from: 'deploy/shop/cart', to: 'svc/shop/catalog:80', protocol: 'TCP' } as const;
+  return {
+    ...{ key: outcome, time: minutesAgo(index), from: 'deploy/shop/cart', protocol: 'TCP', outcome },
+    ...{ service: isName ? 'dns/catalog.shopp' : 'svc/shop/catalog:80' },
+    ...{ to: isName ? '' : 'pod/shop/catalog-57f45455-drd2n', outcomeText: outcome },
+    decidedBy: {
+      dropped: 'NetworkPolicy shop/catalog spec.ingress: the policy isolates the Pod, and no rule matches',
+      refused: 'the destination has reset the connection: nothing listens at its port',
+      NXDOMAIN: 'there is no namespace shopp, and the cluster has no other names',
+      ...{ opened: '', connected: '' },
+    }[outcome],
+    ...{ count: 60 - index, perSecond: index / 2, way },
+    cells: { from: ['deployment/shop/cart', 'namespace/shop'], to: ['deployment/shop/catalog:8080'] },
+    history: Array.from({ length: 60 }, (_, column) => (column * (index + 3)) % 11),
+  };
+});
+
+/** The same, each by itself. */
+const exampleFlows: readonly FlowRow[] = exampleGroups.map(
+  ({ count: _, perSecond: __, history: ___, cells: ____, ...words }, index) => ({
+    ...{ ...words, key: String(index + 1), from: 'pod/shop/cart-57f45455-jd5fp' },
+    ...(words.outcome === 'dropped' ? { packets: 3 } : {}),
+  }),
+);
 
 /** Puts all of it into a server. */
 export function putExample(server: StandIn): void {
@@ -572,6 +623,35 @@ export function putExample(server: StandIn): void {
       ...{ reason: 'NodeNotReady', message: 'the kubelet has not renewed its Lease', since: minutesAgo(2) },
     },
   ]);
+  server.put('journal', [
+    {
+      ...{ key: 'journal', knownSince: minutesAgo(17) },
+      buckets: [
+        { time: minutesAgo(12), changes: 4, warnings: 0 },
+        { time: minutesAgo(7), changes: 9, warnings: 2 },
+        { time: minutesAgo(3), changes: 0, warnings: 1 },
+      ],
+    },
+  ]);
+  const pay = { kind: 'Pod', namespace: 'shop', name: 'pay-5c9d-x2' };
+  server.journal = {
+    knownSince: minutesAgo(17),
+    changes: [
+      {
+        ...{ ...pay, time: minutesAgo(7), change: 'modified', text: 'not ready' },
+        cause: { reason: 'Unhealthy', message: 'readiness probe failed: 503' },
+      },
+      { ...pay, time: minutesAgo(12), change: 'added', text: '' },
+    ],
+  };
+  server.put('flowWatch', [
+    {
+      ...{ key: 'flows', state: 'watching', total: exampleGroups.length },
+      trouble: { reason: 'FlowsSampled', message: '12 flows are not shown: more came than could be read.' },
+    },
+  ]);
+  server.put('flowGroup', exampleGroups);
+  server.put('flow', exampleFlows);
   server.trace = exampleTrace;
   server.policy = examplePolicy;
   server.yaml = examplePolicy;
@@ -600,6 +680,8 @@ export function putExample(server: StandIn): void {
       },
     ],
   };
+  server.reach = exampleReach;
+  server.reachPlan = exampleReachPlan;
   server.plan = {
     problems: [],
     effects: [
@@ -609,3 +691,72 @@ export function putExample(server: StandIn): void {
     ],
   };
 }
+
+/** A cell of two long names, decided by one object. */
+function exampleCell(
+  verdict: 'open' | 'allowed' | 'denied' | 'unknown',
+): ReachAnswer['cells'][number][number] {
+  const object =
+    verdict === 'open' ? {} : { object: 'NetworkPolicy shop/catalog', field: 'spec.ingress[0].from[0]' };
+  const message =
+    verdict === 'open' ? 'no policy isolates the Pod' : 'the policy isolates the Pod, and no rule matches';
+  return {
+    verdict,
+    deciders: [
+      { verdict, ...object, message, from: 'pod/shop/cart-57f45455-jd5fp', to: 'pod/shop/catalog-0:8080' },
+    ],
+  };
+}
+
+const differing = {
+  verdict: 'differs',
+  deciders: [...exampleCell('open').deciders, ...exampleCell('denied').deciders],
+} as const;
+const unasked = { verdict: 'unasked', deciders: [] } as const;
+
+const exampleReach: ReachAnswer = {
+  ...{ namespace: 'shop', protocol: 'TCP' },
+  sources: [
+    { name: 'deployment/shop/cart', count: 2 },
+    { name: 'deployment/shop/catalog', count: 3 },
+    { name: 'statefulset/shop/a-database-with-a-name-that-is-as-long-as-names-of-workloads-are', count: 1 },
+    { name: 'namespace/kube-system', count: 4 },
+    { name: 'nodes', count: 3 },
+  ],
+  destinations: [
+    { name: 'deployment/shop/cart', port: 8080, count: 2 },
+    { name: 'deployment/shop/catalog', port: 8080, count: 3 },
+    {
+      name: 'statefulset/shop/a-database-with-a-name-that-is-as-long-as-names-of-workloads-are',
+      port: 5432,
+      count: 1,
+    },
+    { name: 'namespace/kube-system', count: 4 },
+    { name: 'outside', port: 443, count: 1 },
+  ],
+  cells: [
+    ['open', 'allowed', 'open', 'unknown', 'open'] as const,
+    ['open', 'denied', 'denied', 'unknown', 'allowed'] as const,
+    ['open', 'denied', 'open', 'unknown', 'denied'] as const,
+  ]
+    .map((row): ReachAnswer['cells'][number] => row.map(exampleCell))
+    .concat([
+      [exampleCell('open'), exampleCell('denied'), exampleCell('open'), unasked, unasked],
+      [exampleCell('open'), differing, exampleCell('open'), unasked, unasked],
+    ]),
+  total: { sources: 5, destinations: 5 },
+};
+
+const exampleReachPlan: ReachPlanAnswer = {
+  problems: ['NetworkPolicy shop/other: spec.podSelector selects no Pod that is there'],
+  changes: [
+    {
+      ...{ namespace: 'shop', source: 'deployment/shop/cart', destination: 'deployment/shop/cart:8080' },
+      ...{ before: exampleCell('open'), after: exampleCell('denied') },
+    },
+    {
+      ...{ namespace: 'shop', source: 'nodes', destination: 'deployment/shop/catalog:8080' },
+      ...{ before: differing, after: differing },
+    },
+  ],
+};

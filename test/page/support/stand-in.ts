@@ -7,7 +7,10 @@ import {
   type ClusterInfo,
   type Follow,
   type PoolsAnswer,
+  type JournalAnswer,
   type PoolsPlanAnswer,
+  type ReachAnswer,
+  type ReachPlanAnswer,
   rowsOfView,
   type Rows,
   type ServerMessage,
@@ -40,6 +43,12 @@ export class StandIn {
   trace: TraceAnswer | undefined;
   plan: PoolsPlanAnswer = { effects: [], problems: [] };
   pools: PoolsAnswer = {};
+  journal: JournalAnswer = { changes: [] };
+  reach: ReachAnswer = {
+    ...{ namespace: 'shop', protocol: 'TCP', sources: [], destinations: [], cells: [] },
+    total: { sources: 0, destinations: 0 },
+  };
+  reachPlan: ReachPlanAnswer = { changes: [], problems: [] };
   yaml = '';
   policy = '';
   /** Sends nothing before it is true: a page that is loading. */
@@ -135,10 +144,16 @@ export class StandIn {
         return this.trace === undefined
           ? [400, { reason: 'BadRequest', message: 'there is no Service shop/nothing' }]
           : [200, this.trace];
+      case '/data/reach':
+        return [200, this.reach];
+      case '/data/reach/plan':
+        return [200, this.reachPlan];
       case '/data/pools':
         return [200, this.pools];
       case '/data/pools/plan':
         return [200, this.plan];
+      case '/data/journal':
+        return [200, this.journal];
       case '/data/object':
         return [200, { yaml: this.yaml, managedFields: '' }];
       default:
@@ -197,12 +212,13 @@ export class StandIn {
 }
 
 function kindsOf({ view }: Follow): readonly RowKind[] {
-  return [...rowsOfView[view], 'problem', 'namespace'];
+  return [...rowsOfView[view], 'problem', 'namespace', 'journal'];
 }
 
 /** Whether a tab gets the row. */
 function isOf(row: { readonly key: string }, kind: RowKind, { view, namespace, name }: Follow): boolean {
-  if (namespace === undefined || kind === 'problem' || kind === 'namespace') return true;
+  if (namespace === undefined || kind === 'problem' || kind === 'namespace' || kind === 'journal')
+    return true;
   if (view !== 'service') return !('namespace' in row) || row.namespace === namespace;
   if (kind === 'service' || kind === 'serviceDetail') return row.key === `${namespace}/${name ?? ''}`;
   return true;

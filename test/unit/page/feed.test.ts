@@ -68,3 +68,12 @@ test('while Pods are read it gets none, and then the decision', () => {
     expect(feed.changes(changed)).toBeUndefined();
   }
 });
+
+test('a tab that sees what was hears that the cluster cannot be reached, and nothing else of it', () => {
+  const past = new Feed({ view: 'map', at: '2026-11-27T20:41:05Z' }, followedOf(1, false), info, 0, () => 0);
+  const present = new Feed({ view: 'map' }, followedOf(1, false), info, 0, () => 0);
+  const disconnected = { message: 'nothing listens', since: '2026-11-27T20:50:00Z' };
+  const status = { loading: [{ kind: 'Pod', read: 1 }], forbidden: [], disconnected };
+  expect(past.statusAfter(status)).toEqual({ loading: [], forbidden: [], disconnected });
+  expect(present.statusAfter(status)).toEqual(status);
+});

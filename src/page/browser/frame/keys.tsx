@@ -6,7 +6,7 @@ import { Dialog } from './explanation.tsx';
 
 /** Letters behind `g`. */
 const viewKeys: Readonly<Record<string, Parameters<typeof placeOf>[0]>> = {
-  ...{ m: 'map', w: 'way', a: 'addresses', h: 'http', e: 'events' },
+  ...{ m: 'map', r: 'reach', w: 'way', f: 'flows', a: 'addresses', h: 'http', e: 'events' },
 };
 
 /** A second key counts this long after `g`. */
@@ -65,9 +65,19 @@ function pressed(
       open.help();
       return true;
     case '.':
-      page.refreshNow();
+      if (page.place.query['at'] === undefined) page.refreshNow();
+      else page.go(withQuery(page.place, { at: undefined }));
+      return true;
+    case '[':
+    case ']':
+      document.querySelector<HTMLElement>(key === '[' ? '.time-bar .before' : '.time-bar .after')?.click();
       return true;
     case 't': {
+      const link = document.querySelector<HTMLElement>('.reach .decider a');
+      if (link !== null) {
+        link.click();
+        return true;
+      }
       const to = wayFrom(page);
       if (to !== undefined) page.go(to);
       return to !== undefined;
@@ -113,13 +123,14 @@ function moveFocus(step: 1 | -1): boolean {
 }
 
 const help = [
-  ['g then m w a h e', 'Map, Way, Addresses, HTTP, Events'],
+  ['g then m r w f a h e', 'Map, Reach, Way, Flows, Addresses, HTTP, Events'],
   ['/', 'search'],
   ['↑ ↓ Enter', 'through the list, and open'],
   ['t', 'way from or to what is selected'],
   ['c', 'copy the command'],
   ['p', 'problems'],
-  ['.', 'show the order of now'],
+  ['[ ]', 'before the last change, after the next one'],
+  ['.', 'show what is now, in the order of now'],
   ['Esc', 'close'],
   ['?', 'this'],
 ] as const;

@@ -7,7 +7,15 @@ import { parsePlace } from '../state/place.ts';
 export function NoSession({ problem }: { readonly problem?: string }) {
   const nothing = (): void => undefined;
   const page = {
-    ...{ rows: new RowStore(), isCurrent: false, place: parsePlace('/', ''), nowMs: 0, refresh: 0 },
+    ...{
+      rows: new RowStore(),
+      isCurrent: false,
+      place: parsePlace('/', ''),
+      atMs: undefined,
+      clockMs: 0,
+      nowMs: 0,
+      refresh: 0,
+    },
     ...{ go: nothing, explain: nothing, announce: nothing, refreshNow: nothing, width: 'wide' as const },
   };
   return (

@@ -1,11 +1,13 @@
 import { usePage } from '../parts/page-context.ts';
-import { age, Age, digits, Text } from '../parts/words.tsx';
+import { PlaceLink, age, Age, digits, Text } from '../parts/words.tsx';
+import { withQuery } from '../state/place.ts';
 import type { Connection } from '../state/stream.ts';
 
 /** Bands above the view: what is loading, cut off, or may not be read. */
 export function StateBands({ connection }: { readonly connection: Connection }) {
-  const { rows, nowMs } = usePage();
-  const { loading, forbidden, disconnected } = rows.status;
+  const { rows, place, isCurrent, atMs, clockMs } = usePage();
+  const { loading, forbidden, disconnected, knownSince } = rows.status;
+  const toNow = <PlaceLink to={withQuery(place, { at: undefined })}>Back to now</PlaceLink>;
   const ended = rows.cluster?.kind === 'kubeconfig' ? '`servicenet page`' : '`servicenet up`';
   return (
     <>
@@ -14,8 +16,8 @@ export function StateBands({ connection }: { readonly connection: Connection }) 
           <strong>
             {ended.replaceAll('`', '')} does not answer: it has ended, or is being started again.
           </strong>{' '}
-          Since {age(new Date(connection.sinceMs).toISOString(), nowMs)}; next try{' '}
-          {Math.max(0, Math.ceil((connection.retryMs - nowMs) / 1000))} s. What you see is as it was{' '}
+          Since {age(new Date(connection.sinceMs).toISOString(), clockMs)}; next try{' '}
+          {Math.max(0, Math.ceil((connection.retryMs - clockMs) / 1000))} s. What you see is as it was{' '}
           <Age time={rows.at} /> ago.
         </p>
       )}
@@ -25,6 +27,22 @@ export function StateBands({ connection }: { readonly connection: Connection }) 
             <Text>{disconnected.message}</Text>
           </strong>{' '}
           Since <Age time={disconnected.since} />. What you see is the last known state.
+        </p>
+      )}
+      {atMs !== undefined && isCurrent && (
+        <p class="band warn" role="status">
+          {knownSince === undefined ? (
+            <>
+              The cluster as it was at <time dateTime={rows.at}>{rows.at}</time>, {age(rows.at, clockMs)}{' '}
+              ago.{' '}
+            </>
+          ) : (
+            <>
+              Nothing is known of before <time dateTime={knownSince}>{knownSince}</time>: since then somebody
+              looks.{' '}
+            </>
+          )}
+          {toNow}
         </p>
       )}
       {loading.length > 0 && (

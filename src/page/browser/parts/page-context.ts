@@ -13,8 +13,12 @@ export interface PageContext {
   readonly go: (place: Place, isReplacing?: boolean) => void;
   /** Shows what a reason word means. */
   readonly explain: (reason: string) => void;
-  /** Milliseconds since 1970, once a second while the page is seen. */
+  /** When what is shown was so: milliseconds since 1970. Undefined: now. */
+  readonly atMs: number | undefined;
+  /** What ages count to: {@link atMs}, or else the present time. */
   readonly nowMs: number;
+  /** Milliseconds since 1970, once a second while the page is seen. */
+  readonly clockMs: number;
   /** Says it to screen readers, and shows it for a moment. */
   readonly announce: (sentence: string) => void;
   /** Another number after each wish to see the order of now. */

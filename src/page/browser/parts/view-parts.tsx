@@ -91,3 +91,21 @@ export function Section(props: {
     </section>
   );
 }
+
+/** Objects as YAML to edit, as high as they are long. @param id of its label. */
+export function YamlInput(props: {
+  readonly id: string;
+  readonly yaml: string;
+  readonly onInput: (yaml: string) => void;
+}) {
+  const { id, yaml, onInput } = props;
+  return (
+    <textarea
+      id={id}
+      rows={Math.min(24, yaml.split('\n').length + 1)}
+      spellcheck={false}
+      value={yaml}
+      onInput={({ currentTarget }) => onInput(currentTarget.value)}
+    />
+  );
+}

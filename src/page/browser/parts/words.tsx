@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { ObjectName, PodState, Trouble, Why } from '../../../view/rows/rows.ts';
-import { formatPlace, placeOf, servicePlace, type Place } from '../state/place.ts';
+import { formatPlace, placeOf, servicePlace, type Place, withQuery } from '../state/place.ts';
 import { usePage } from './page-context.ts';
 
 /** Words and signs that mean the same on every view. */
@@ -101,9 +101,9 @@ function objectPlace({ kind, namespace, name }: ObjectName, from: Place): Place 
     case 'Service':
       return servicePlace(`${namespace}/${name}`, from);
     case 'Pod':
-      return { view: 'map', query: { ns: namespace, sel: `pod/${namespace}/${name}` } };
+      return placeOf('map', from, { ns: namespace, sel: `pod/${namespace}/${name}` });
     case 'Node':
-      return { view: 'map', query: { sel: `node/${name}` } };
+      return withQuery(placeOf('map', from, { sel: `node/${name}` }), { ns: undefined });
     case 'AddressPool':
       return placeOf('addresses', from, { pool: name });
     case 'Ingress':

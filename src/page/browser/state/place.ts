@@ -10,7 +10,15 @@ export interface Place {
 }
 
 /** Views of a whole cluster, in the order of their tabs. */
-export const tabs = ['map', 'way', 'addresses', 'http', 'events'] as const satisfies readonly ViewName[];
+export const tabs = [
+  'map',
+  'reach',
+  'way',
+  'flows',
+  'addresses',
+  'http',
+  'events',
+] as const satisfies readonly ViewName[];
 
 /** Any path that is none of ours is the Map. @param search with or without its `?`. */
 export function parsePlace(pathname: string, search: string): Place {
@@ -36,10 +44,24 @@ export function formatPlace({ view, service, query }: Place): string {
   return `/${parts.map(encodeURIComponent).join('/')}${words.length === 0 ? '' : `?${words.join('&')}`}`;
 }
 
-/** Another view; the namespace stays. */
+/** Another view; the namespace and the time stay. */
 export function placeOf(view: ViewName, from: Place, query: Place['query'] = {}): Place {
-  const { ns } = from.query;
-  return { view, query: { ...(ns === undefined ? {} : { ns }), ...query } };
+  const { ns, at } = from.query;
+  return {
+    view,
+    query: { ...(ns === undefined ? {} : { ns }), ...query, ...(at === undefined ? {} : { at }) },
+  };
+}
+
+/** When what a place shows was so: milliseconds since 1970. Undefined: now, as flows always are. */
+export function timeOf({ view, query: { at } }: Place): number | undefined {
+  const ms = at === undefined || view === 'flows' ? NaN : Date.parse(at);
+  return Number.isNaN(ms) || ms >= Date.now() ? undefined : ms;
+}
+
+/** `2026-11-27T20:41:05Z`, as `at` in a URL. */
+export function secondText(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /** The view of a Service. @param key `shop/web`. */

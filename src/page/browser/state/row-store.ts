@@ -96,6 +96,7 @@ function emptyTables(): Tables {
       event: new Map(),
       problem: new Map(),
     },
+    ...{ flow: new Map(), flowGroup: new Map(), flowWatch: new Map(), journal: new Map() },
   };
 }
 

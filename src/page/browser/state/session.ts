@@ -1,9 +1,13 @@
 import { isRecord, textAt } from '../../../objects/json.ts';
 import type {
+  JournalAnswer,
   ObjectAnswer,
   PoolsAnswer,
   PoolsPlanAnswer,
   PoolsPlanRequest,
+  ReachAnswer,
+  ReachPlanAnswer,
+  ReachPlanRequest,
   SessionAnswer,
   SessionRequest,
   TraceAnswer,
@@ -50,6 +54,7 @@ export function eraseSession(session: string): void {
 interface Posts {
   readonly '/data/session': readonly [SessionRequest, SessionAnswer];
   readonly '/data/trace': readonly [TraceRequest, TraceAnswer];
+  readonly '/data/reach/plan': readonly [ReachPlanRequest, ReachPlanAnswer];
   readonly '/data/pools/plan': readonly [PoolsPlanRequest, PoolsPlanAnswer];
 }
 
@@ -71,6 +76,18 @@ export async function objectOf(kind: string, namespace: string, name: string): P
   const answer = await answerOf(`/data/object?${query.toString()}`, {});
   // Its lines stay lines.
   return { yaml: textAt(answer, 'yaml'), managedFields: textAt(answer, 'managedFields') };
+}
+
+/** Who reaches whom. @param question as the URL of the request has it. @throws {AnswerError} as {@link post} does. */
+export async function reachAnswer(question: Readonly<Record<string, string>>): Promise<ReachAnswer> {
+  const query = new URLSearchParams(question);
+  return plainDeep(await answerOf(`/data/reach?${query.toString()}`, {})) as ReachAnswer;
+}
+
+/** What has changed of late. @param question as the URL of the request has it. @throws {AnswerError} as {@link post} does. */
+export async function journalAnswer(question: Readonly<Record<string, string>>): Promise<JournalAnswer> {
+  const query = new URLSearchParams(question);
+  return plainDeep(await answerOf(`/data/journal?${query.toString()}`, {})) as JournalAnswer;
 }
 
 /** What `servicenet pools` prints. @throws {AnswerError} as {@link post} does. */

@@ -57,9 +57,10 @@ export class Stream {
 
   /** The rows are of what is followed, and not of the view before. */
   get isCurrent(): boolean {
-    const { view, namespace, name, all } = this.#follow;
+    const { view, namespace, name, all, flows, at } = this.#follow;
     const of = this.rows.follow;
-    return of?.view === view && of.namespace === namespace && of.name === name && of.all === all;
+    const isSame = of?.view === view && of.namespace === namespace && of.name === name && of.all === all;
+    return isSame && of.at === at && JSON.stringify(of.flows) === JSON.stringify(flows);
   }
 
   /** Ends it, without a further change. */

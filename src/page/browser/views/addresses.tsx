@@ -24,7 +24,7 @@ import { PoolSquares } from './pool-squares.tsx';
 
 /** Which address has which Service, who announces it, who waits, and what an edit of a pool would do. */
 export function AddressesView() {
-  const { rows, place, isCurrent } = usePage();
+  const { rows, place, isCurrent, atMs } = usePage();
   const { q = '', pool: chosen, edit } = place.query;
   const pools = rows.all('pool').filter(({ name }) => chosen === undefined || name === chosen);
   const addresses = rows
@@ -62,7 +62,7 @@ export function AddressesView() {
         </Empty>
       )}
       {pools.map((pool) => (
-        <Pool key={pool.key} pool={pool} isEdited={edit === pool.name} />
+        <Pool key={pool.key} pool={pool} isEdited={edit === pool.name && atMs === undefined} />
       ))}
       {addresses.length > 0 && (
         <Section title="In use">
@@ -90,7 +90,7 @@ export function AddressesView() {
           />
         </Section>
       )}
-      <Unwatched />
+      {atMs === undefined && <Unwatched />}
     </div>
   );
 }
@@ -102,7 +102,7 @@ metadata:
 spec:
   addresses: [192.0.2.0/24]`;
 
-/** What is asked for when the view is opened, and not watched. */
+/** What is read when the view is opened, and not watched: it is of now. */
 function Unwatched() {
   const [{ bgpPeers = [], ipPools = [] }, setAnswer] = useState<PoolsAnswer>({});
   useEffect(() => {
@@ -199,7 +199,7 @@ function IPPools({ pools }: { readonly pools: NonNullable<PoolsAnswer['ipPools']
 const mostAddresses = 20;
 
 function Pool({ pool, isEdited }: { readonly pool: PoolRow; readonly isEdited: boolean }) {
-  const { place, go } = usePage();
+  const { place, go, atMs } = usePage();
   const { name, addresses, families, problems } = pool;
   const [pointed, setPointed] = useState<string>();
   return (
@@ -213,6 +213,7 @@ function Pool({ pool, isEdited }: { readonly pool: PoolRow; readonly isEdited: b
         <Code>{addresses.join(', ')}</Code>
         <button
           type="button"
+          disabled={atMs !== undefined}
           aria-expanded={isEdited}
           onClick={() => go(withQuery(place, { edit: isEdited ? undefined : name }))}
         >

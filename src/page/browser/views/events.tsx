@@ -1,18 +1,23 @@
-import { useMemo } from 'preact/hooks';
-import type { EventRow } from '../../../view/rows/rows.ts';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { EventRow, JournalEntry } from '../../../view/rows/rows.ts';
 import { kubectlLine } from '../parts/command-line.ts';
 import { useHeldOrder } from '../parts/held-order.ts';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Pending, Toolbar } from '../parts/view-parts.tsx';
 import { counted, PlaceLink } from '../parts/words.tsx';
-import { withQuery } from '../state/place.ts';
-import { EventTable, newestFirst } from './event-table.tsx';
+import { secondText, withQuery } from '../state/place.ts';
+import { journalAnswer } from '../state/session.ts';
+import { EventTable, newestFirst, type ShownEvent } from './event-table.tsx';
 
-/** Events of all kinds, the newest first. */
+/** Events of all kinds, with the changes of objects between them, the newest first. */
 export function EventsView() {
   const { rows, place, go, isCurrent } = usePage();
-  const { q = '', kind = '', reason = '', show, ns, about } = place.query;
-  const all = useMemo(() => newestFirst(rows.all('event')), [rows, rows.version]);
+  const { q = '', kind = '', reason = '', show, changes, ns, about } = place.query;
+  const made = useChanges(changes !== '0');
+  const all = useMemo(() => {
+    const shown = made.filter((row) => ns === undefined || row.about.namespace === ns);
+    return newestFirst([...rows.all('event'), ...shown]);
+  }, [rows, rows.version, made, ns]);
   const found = all.filter(
     (event) =>
       (show !== 'warnings' || event.warning) &&
@@ -43,8 +48,8 @@ export function EventsView() {
       <Toolbar
         summary={
           found.length === all.length
-            ? counted(all.length, 'Event')
-            : `${found.length} of ${counted(all.length, 'Event')}`
+            ? counted(all.length, 'Event or change', 'Events and changes')
+            : `${found.length} of ${counted(all.length, 'Event or change', 'Events and changes')}`
         }
         name="events"
         command={kubectlLine(
@@ -67,6 +72,16 @@ export function EventsView() {
           />{' '}
           only warnings
         </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={changes !== '0'}
+            onChange={({ currentTarget }) =>
+              go(withQuery(place, { changes: currentTarget.checked ? undefined : '0' }))
+            }
+          />{' '}
+          changes
+        </label>
         {about !== undefined && (
           <PlaceLink to={withQuery(place, { about: undefined })} class="button">
             about {about} ✕
@@ -83,6 +98,38 @@ export function EventsView() {
       )}
     </div>
   );
+}
+
+/** The newest changes of objects. @param isWanted none, where they are not. */
+function useChanges(isWanted: boolean): readonly ShownEvent[] {
+  const { rows, atMs } = usePage();
+  const journal = rows.get('journal', 'journal');
+  const [found, setFound] = useState<readonly ShownEvent[]>([]);
+  const isAsked = isWanted && journal?.knownSince !== undefined;
+  useEffect(() => {
+    let isDue = true;
+    if (!isAsked) setFound([]);
+    else {
+      journalAnswer(atMs === undefined ? {} : { to: secondText(atMs) }).then(
+        ({ changes }) => {
+          if (isDue) setFound(changes.map(changeAsEvent));
+        },
+        // The stream says that the server does not answer.
+        () => undefined,
+      );
+    }
+    return () => {
+      isDue = false;
+    };
+  }, [isAsked, atMs, atMs === undefined ? journal : undefined]);
+  return found;
+}
+
+function changeAsEvent({ time, kind, namespace, name, change, text }: JournalEntry): ShownEvent {
+  return {
+    ...{ key: `${time} ${kind} ${namespace}/${name}`, time, count: 1, warning: false, isChange: true },
+    ...{ reason: change, message: text, about: { kind, namespace, name }, source: '' },
+  };
 }
 
 /** `service/shop/web`, as in `/events?about=`. */

@@ -4,9 +4,10 @@ import { Command } from '../parts/commands.tsx';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Toolbar } from '../parts/view-parts.tsx';
 import { Table } from '../parts/virtual-list.tsx';
+import { HttpTry } from './http-try.tsx';
 import { counted, ObjectLink, Reason, ServiceLink, Sign, Text } from '../parts/words.tsx';
 
-/** What the router does: the rules of Ingresses and Routes. */
+/** What the router does: the rules of Ingresses, and of Routes of OpenShift and of Gateway API. */
 export function HttpView() {
   const { rows, place, isCurrent } = usePage();
   const { q = '', host, ns } = place.query;
@@ -23,8 +24,13 @@ export function HttpView() {
         name="http"
         command={kubectlLine(rows.cluster, 'get', 'ingress', ...(ns === undefined ? ['-A'] : ['-n', ns]))}
       />
+      {all.length > 0 && <HttpTry />}
       {found.length === 0 && isCurrent ? (
-        <Empty sentence={all.length === 0 ? 'There is no Ingress and no Route.' : 'No rule is like this.'}>
+        <Empty
+          sentence={
+            all.length === 0 ? 'There is no Ingress, no Route and no Gateway.' : 'No rule is like this.'
+          }
+        >
           {all.length === 0 && (
             <Command
               line={kubectlLine(rows.cluster, 'create', 'ingress', 'web', '--rule=web.example.com/*=web:80')}
@@ -64,9 +70,14 @@ export function HttpTable({ rules }: { readonly rules: readonly HttpRuleRow[] })
         {
           title: 'Path',
           class: 'short',
-          cell: ({ path, match }) => (
+          cell: ({ path, match, only = [] }) => (
             <>
               <bdi class="code">{path === '' ? '/' : path}</bdi> <span class="muted">{match}</span>
+              {only.map((condition) => (
+                <bdi key={condition} class="code only">
+                  {condition}
+                </bdi>
+              ))}
             </>
           ),
         },
@@ -90,9 +101,9 @@ export function HttpTable({ rules }: { readonly rules: readonly HttpRuleRow[] })
         {
           title: 'Backends',
           class: 'wide',
-          cell: ({ backends }) =>
+          cell: ({ backends, answer }) =>
             backends.length === 0
-              ? '–'
+              ? (answer ?? '–')
               : backends.map((backend) => (
                   <Backend
                     key={`${backend.service} ${backend.port}`}
@@ -140,10 +151,11 @@ function Backend({ backend, isOne }: { readonly backend: HttpBackendRow; readonl
   );
 }
 
-function isFound({ host, path, source, backends, trouble }: HttpRuleRow, search: string): boolean {
+function isFound({ host, path, only = [], source, backends, trouble }: HttpRuleRow, search: string): boolean {
   const texts = [
     host,
     path,
+    ...only,
     source.kind,
     source.namespace,
     source.name,

@@ -4,6 +4,7 @@ import type { PoolRow } from '../../../view/rows/rows.ts';
 import { commandLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
 import { usePage } from '../parts/page-context.ts';
+import { YamlInput } from '../parts/view-parts.tsx';
 import { Table } from '../parts/virtual-list.tsx';
 import { ServiceLink, Sign, Text, type Tone } from '../parts/words.tsx';
 import { objectOf, post } from '../state/session.ts';
@@ -41,13 +42,7 @@ export function PoolEdit({ pool }: { readonly pool: PoolRow }) {
       <label for={id}>
         The pool as it shall be <span class="muted">(nothing is written)</span>
       </label>
-      <textarea
-        id={id}
-        rows={Math.min(24, yaml.split('\n').length + 1)}
-        spellcheck={false}
-        value={yaml}
-        onInput={({ currentTarget }) => setYaml(currentTarget.value)}
-      />
+      <YamlInput id={id} yaml={yaml} onInput={setYaml} />
       <p class="buttons">
         <button type="button" class="primary" onClick={() => plan({ yaml })}>
           Plan

@@ -1,7 +1,7 @@
 import { Fragment } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { TraceAnswer } from '../../messages.ts';
-import { boxOf, reachabilityWords } from '../../../view/pictures/way.ts';
+import { boxOf, reachabilityWords, seenText } from '../../../view/pictures/way.ts';
 import { dotPicture, mermaidPicture, svgPicture } from '../../../view/pictures/tree-of-boxes.ts';
 import type { Picture } from '../parts/export-menu.tsx';
 import { Table } from '../parts/virtual-list.tsx';
@@ -15,7 +15,8 @@ type Traced = TraceAnswer['traces'][number];
 type Hop = Traced['hops'][number][number];
 type Stage = Hop['stages'][number];
 
-const verdicts: Readonly<Record<Stage['verdict'], { readonly sign: string; readonly tone: Tone }>> = {
+/** How verdicts of stages are shown. */
+export const verdicts: Readonly<Record<Stage['verdict'], { readonly sign: string; readonly tone: Tone }>> = {
   pass: { sign: '·', tone: 'quiet' },
   allow: { sign: '✓', tone: 'good' },
   deny: { sign: '✗', tone: 'bad' },
@@ -74,7 +75,14 @@ function Destination(props: {
 }) {
   const { traced, isTable, hasTitle } = props;
   const { destination, hops, endpoints, packet } = traced;
-  const [chosen, setChosen] = useState(0);
+  const [asked, setChosen] = useState<number>();
+  // A real packet took one of the ways.
+  const chosen =
+    asked ??
+    Math.max(
+      0,
+      hops.findIndex((way) => way.some(({ seen }) => seen !== undefined)),
+    );
   const way = hops[Math.min(chosen, hops.length - 1)] ?? [];
   // Of endpoints with equal stages the first few stand for all.
   const groups = [...Map.groupBy(endpoints.keys(), (index) => likenessOf(traced, index)).values()];
@@ -159,7 +167,13 @@ function likenessOf({ endpoints }: Traced, index: number): string {
   return JSON.stringify([reachable, like]);
 }
 
-function HopView({ hop: { at, stages, sends }, isLast }: { readonly hop: Hop; readonly isLast: boolean }) {
+function HopView({
+  hop: { at, stages, sends, seen },
+  isLast,
+}: {
+  readonly hop: Hop;
+  readonly isLast: boolean;
+}) {
   const [kind = '', ...name] = at.split(' ');
   const end = stages.some(({ verdict }) => verdict === 'deny');
   return (
@@ -170,6 +184,12 @@ function HopView({ hop: { at, stages, sends }, isLast }: { readonly hop: Hop; re
           <Text>{name.length > 0 ? name.join(' ') : at}</Text>
         </p>
         {stages.length > 0 && <StageList stages={stages} />}
+        {seen !== undefined && (
+          <p class={`seen ${seen.agrees ? '' : 'differs'}`}>
+            <Sign tone={seen.agrees ? 'good' : 'warn'} sign={seen.agrees ? '✓' : '!'} />{' '}
+            <Text>{seenText(seen)}</Text>
+          </p>
+        )}
       </div>
       {sends !== undefined && !isLast && (
         <p class="sent">
@@ -250,7 +270,7 @@ function FieldLines({ object, field }: { readonly object: string; readonly field
 
 /** The same as a table. */
 function WayTable({ way }: { readonly way: readonly Hop[] }) {
-  const rows = way.flatMap(({ at, stages, sends }) => [
+  const rows = way.flatMap(({ at, stages, sends, seen }) => [
     ...stages.map((stage, index) => ({ key: `${at} ${index}`, at, ...stage })),
     ...(sends === undefined
       ? []
@@ -261,6 +281,14 @@ function WayTable({ way }: { readonly way: readonly Hop[] }) {
             stage: 'sends',
             verdict: 'pass',
             message: `${sends.source} → ${sends.destination}`,
+          } as const,
+        ]),
+    ...(seen === undefined
+      ? []
+      : [
+          {
+            ...{ key: `${at} seen`, at, stage: 'real packet', message: seenText(seen) },
+            verdict: seen.agrees ? 'pass' : 'unknown',
           } as const,
         ]),
   ]);

@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { mostPods, type TraceAnswer, type TraceRequest } from '../../messages.ts';
+import { EndInputs, ProtocolSelect, protocols } from '../parts/connection-inputs.tsx';
 import { commandLine } from '../parts/command-line.ts';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Toolbar } from '../parts/view-parts.tsx';
 import { digits, PlaceLink, Reason, Text } from '../parts/words.tsx';
 import { AnswerError, post } from '../state/session.ts';
-import { placeOf, withQuery } from '../state/place.ts';
-import { type Choice, ChoiceInput } from '../parts/choice-input.tsx';
+import { placeOf, secondText, withQuery } from '../state/place.ts';
 import { WayAnswer, wayPictureOf } from './way-answer.tsx';
 
 /** What became of a question. */
@@ -15,14 +15,12 @@ type Asked =
   | { readonly kind: 'answered'; readonly answer: TraceAnswer }
   | { readonly kind: 'refused'; readonly reason: string; readonly message: string };
 
-const protocols = ['TCP', 'UDP', 'SCTP'] as const;
-
 /** The server sends one packet a second. */
 const restMs = 1000;
 
 /** The way of one packet, asked by a form. */
 export function WayView() {
-  const { rows, place, go } = usePage();
+  const { rows, place, go, atMs } = usePage();
   const { from = '', to = '', protocol = 'TCP', ns } = place.query;
   const [typed, setTyped] = useState({ from, to });
   const [asked, setAsked] = useState<Asked>();
@@ -56,7 +54,10 @@ export function WayView() {
   };
   const requestOf = (question: { from: string; to: string }): TraceRequest => {
     const known = protocols.find((each) => each === protocol) ?? 'TCP';
-    return { ...question, protocol: known, ...(ns === undefined ? {} : { namespace: ns }) };
+    return {
+      ...{ ...question, protocol: known, ...(ns === undefined ? {} : { namespace: ns }) },
+      ...(atMs === undefined ? {} : { at: secondText(atMs) }),
+    };
   };
   // A link asks at once; the plan sends nothing. `check` in it only fills the form: it is for a click.
   useEffect(() => {
@@ -64,10 +65,14 @@ export function WayView() {
     isClicked.current = false;
     if (from === '' || to === '') setAsked(undefined);
     else void trace({ ...requestOf({ from, to }), ...(isCheck ? { check: true } : {}) });
-  }, [from, to, protocol, ns]);
+  }, [from, to, protocol, ns, atMs]);
 
   const whyNoCheck =
-    protocol === 'TCP' ? rows.cluster?.whyNoCheck : 'real connections are opened by TCP alone';
+    atMs !== undefined
+      ? 'what is shown is past'
+      : protocol === 'TCP'
+        ? rows.cluster?.whyNoCheck
+        : 'real connections are opened by TCP alone';
   const flags = rows.cluster?.clusterFlags ?? [];
   const command = commandLine(
     ...['servicenet', 'trace', ...flags, ...(ns === undefined ? [] : ['-n', ns])],
@@ -93,31 +98,12 @@ export function WayView() {
           submit(false);
         }}
       >
-        <ChoiceInput
-          label="from"
-          placeholder="deploy/shop/cart, pod/…, node/…, outside"
-          value={typed.from}
-          choices={sources(rows)}
-          onInput={(text) => setTyped({ ...typed, from: text })}
+        <EndInputs
+          ends={typed}
+          toPlaceholder="svc/shop/catalog:80, http://…, outside:443"
+          onInput={setTyped}
         />
-        <ChoiceInput
-          label="to"
-          placeholder="svc/shop/catalog:80, http://…, outside:443"
-          value={typed.to}
-          choices={destinations(rows)}
-          onInput={(text) => setTyped({ ...typed, to: text })}
-        />
-        <label class="field small">
-          <span>protocol</span>
-          <select
-            value={protocol}
-            onChange={({ currentTarget }) => go(withQuery(place, { protocol: currentTarget.value }))}
-          >
-            {protocols.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
+        <ProtocolSelect protocol={protocol} />
         <span class="buttons">
           <button type="submit" class="primary" disabled={typed.from === '' || typed.to === ''}>
             Trace
@@ -204,27 +190,4 @@ type Rows = ReturnType<typeof usePage>['rows'];
 
 function podsIn(rows: Rows): number {
   return rows.all('namespace').reduce((sum, { pods }) => sum + pods, 0);
-}
-
-function sources(rows: Rows): readonly Choice[] {
-  return [
-    ...rows.all('workload').map(({ key, ready, pods }) => ({ value: key, note: `${ready}/${pods} ready` })),
-    ...rows.all('pod').map(({ key, state }) => ({ value: `pod/${key}`, note: state })),
-    ...rows.all('node').map(({ name }) => ({ value: `node/${name}`, note: 'node' })),
-    { value: 'outside', note: 'a machine that is not of the cluster' },
-  ];
-}
-
-function destinations(rows: Rows): readonly Choice[] {
-  return [
-    ...rows.all('service').flatMap(({ key, ports, type }) =>
-      ports
-        .split(',')
-        .filter((port) => port !== '<none>')
-        .map((port) => ({ value: `svc/${key}:${/^\d+/.exec(port)?.[0] ?? ''}`, note: type })),
-    ),
-    ...rows.all('workload').map(({ key }) => ({ value: key, note: 'at a port of its Pods: add :8080' })),
-    ...rows.all('pod').map(({ key, state }) => ({ value: `pod/${key}`, note: state })),
-    { value: 'outside:443', note: 'a machine that is not of the cluster' },
-  ];
 }

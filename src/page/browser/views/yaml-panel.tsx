@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ObjectAnswer } from '../../messages.ts';
 import { CopyButton } from '../parts/commands.tsx';
+import { usePage } from '../parts/page-context.ts';
 import { plain } from '../../../objects/plain.ts';
 import { objectOf } from '../state/session.ts';
 
@@ -11,6 +12,7 @@ export function YamlPanel(props: {
   readonly name: string;
 }) {
   const { kind, namespace, name } = props;
+  const { atMs } = usePage();
   const [answer, setAnswer] = useState<ObjectAnswer | string>();
   useEffect(() => {
     objectOf(kind, namespace, name).then(setAnswer, (cause: unknown) => setAnswer(String(cause)));
@@ -19,6 +21,7 @@ export function YamlPanel(props: {
   if (typeof answer === 'string') return <p class="notice bad">{answer}</p>;
   return (
     <div class="yaml">
+      {atMs !== undefined && <p class="muted">As it is now:</p>}
       <CopyButton text={answer.yaml} what="the YAML" />
       <pre tabIndex={0} aria-label={`YAML of ${kind} ${name}`}>
         {plainLines(answer.yaml)}

@@ -22,6 +22,7 @@ export function contentOf(rows: Rows, more: Partial<Content> = {}): Content {
       answers: [],
       detailOf: () => undefined,
       answer: undefined,
+      flows: undefined,
       ...more,
     },
   };

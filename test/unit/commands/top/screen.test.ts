@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { keysOf } from '../../../../src/commands/top/keys.ts';
 import { type Content, lastAnswer, targetOf } from '../../../../src/commands/top/lists.ts';
 import { type Frame, renderScreen } from '../../../../src/commands/top/screen.ts';
-import { firstLook, type Look, pressed } from '../../../../src/commands/top/state.ts';
+import { firstLook, type Look, pressed, tabs } from '../../../../src/commands/top/state.ts';
 import { rowsOf } from '../../../../src/commands/top/text.ts';
 import type { EventRow, NodeRow, PoolRow, ProblemRow } from '../../../../src/view/rows/rows.ts';
-import type { ExampleService } from '../../../page/support/example.ts';
+import { type ExampleService, exampleGroups } from '../../../page/support/example.ts';
 import { contentOf, servicesOf } from './rows-of-top.ts';
 
 const why = {
@@ -63,7 +63,7 @@ const usual: Frame = { title: ['title'], hints: [], size: { columns: 80, rows: 2
 /** The screen after keys. */
 function screen(sent = '', of: Content = content, frame: Partial<Frame> = {}): readonly string[] {
   const whole = { ...usual, ...frame };
-  let look: Look = firstLook;
+  let look: Look = of.flows === undefined ? firstLook : { ...firstLook, tabs };
   let { lines, seen } = renderScreen(of, look, whole);
   for (const key of keysOf(sent).keys) {
     look = pressed(look, key, seen);
@@ -318,7 +318,7 @@ it('has a sign beside each colour', () => {
 });
 
 it('the way to a Service goes to its first port of TCP', () => {
-  const { tables } = contentOf(
+  const content = contentOf(
     servicesOf(
       { name: 'dns', clusterIP: '10.96.0.10', ports: '53/UDP,5353:30053/TCP', pods: [] },
       { name: 'syslog', clusterIP: '10.96.0.11', ports: '514/UDP', pods: [] },
@@ -326,11 +326,46 @@ it('the way to a Service goes to its first port of TCP', () => {
     ),
   );
   expect(
-    ['dns', 'syslog', 'elsewhere'].map((name) => targetOf(tables, { tab: 'services' }, `shop/${name}`)),
+    ['dns', 'syslog', 'elsewhere'].map((name) => targetOf(content, { tab: 'services' }, `shop/${name}`)),
   ).toEqual([
     { to: 'svc/shop/dns:5353', protocol: 'TCP' },
     { to: 'svc/shop/syslog:514', protocol: 'UDP' },
     { to: 'svc/shop/elsewhere', protocol: 'TCP' },
   ]);
-  expect(targetOf(tables, { tab: 'events' }, 'shop/dns')).toBeUndefined();
+  expect(targetOf(content, { tab: 'events' }, 'shop/dns')).toBeUndefined();
+});
+
+describe('flows', () => {
+  const watching = { key: 'flows', state: 'watching', total: 5 } as const;
+  const withFlows = (watch: NonNullable<Content['flows']>['watch']): Content => ({
+    ...content,
+    flows: { watch, groups: exampleGroups },
+  });
+
+  it('have a list: what was denied first, with who decided, and the way of the selected one', () => {
+    const lines = screen('6', withFlows(watching), { size: { columns: 200, rows: 23 } });
+    const words = lines.filter((line) => line.includes('deploy/shop/cart'));
+    expect(words.map((line) => /connected|opened|NXDOMAIN|refused|dropped/.exec(line)?.[0])).toEqual([
+      ...['dropped', 'refused', 'NXDOMAIN', 'opened', 'connected'],
+    ]);
+    expect(words[0]).toMatch(
+      /^>! deploy\/shop\/cart {2}svc\/shop\/catalog:80 .* NetworkPolicy shop\/catalog/,
+    );
+    const details = screen('6\r', withFlows(watching), { size: { columns: 200, rows: 23 } }).join('\n');
+    expect(details).toContain('no rule matches');
+    expect(details).toContain('trace deploy/shop/cart svc/shop/catalog:80');
+    expect(targetOf(withFlows(watching), { tab: 'flows' }, 'dropped')).toEqual({
+      ...{ from: 'deploy/shop/cart', to: 'svc/shop/catalog:80', protocol: 'TCP' },
+    });
+  });
+
+  it('say why there are none, and that some are not shown', () => {
+    const none = screen('6', {
+      ...content,
+      flows: { watch: { ...watching, state: 'ended', whyEnded: 'there is no nft' }, groups: [] },
+    });
+    expect(none).toContain('no flows: there is no nft');
+    const trouble = { reason: 'FlowsSampled', message: '7 flows are not shown' };
+    expect(screen('6', withFlows({ ...watching, trouble }))).toContain('FlowsSampled: 7 flows are not shown');
+  });
 });

@@ -6,6 +6,7 @@ import {
   pressed,
   type Seen,
   selectedIndex,
+  tabs,
 } from '../../../../src/commands/top/state.ts';
 
 const seen: Seen = {
@@ -29,6 +30,18 @@ describe('lists', () => {
       ['1', '2', '7', '\t', '\u001b[Z', '\u001b[C\u001b[C', '\u001b[D'].map((keys) => after(keys).tab),
     ).toEqual(['services', 'pods', 'events', 'pods', 'events', 'nodes', 'events']);
     expect(after('89').tab).toBe('services');
+  });
+
+  test('have flows among them where there are some, whose way is asked for at once', () => {
+    const withFlows: Look = { ...firstLook, tabs };
+    expect(['6', '8', '\u001b[D'].map((keys) => after(keys, withFlows).tab)).toEqual([
+      ...['flows', 'events', 'events'],
+    ]);
+    const way = { from: 'deploy/shop/cart', to: 'svc/shop/web:80', protocol: 'UDP' } as const;
+    expect(after('6t', withFlows, { ...seen, target: way })).toMatchObject({
+      ...{ over: 'answer', question: { kind: 'way', ...way } },
+    });
+    expect(after('6o', withFlows)).toMatchObject({ question: { kind: 'page', place: '/flows' } });
   });
 
   test('have a selected row, which moves by a row, a page, to the ends, and not beyond', () => {
