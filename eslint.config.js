@@ -14,7 +14,7 @@ const imports = {
   registry: ['cel', 'allocation'],
   network: ['allocation'],
   telemetry: ['objects'],
-  tls: [],
+  tls: ['objects'],
   apiserver: ['registry', 'telemetry', 'tls'],
   client: ['telemetry', 'tls'],
   runtime: ['client'],

@@ -18,6 +18,7 @@ const entries: Readonly<Record<string, string>> = {
   'commands/local-cluster/built-in-programs': 'commands/local-cluster/built-in-programs.ts',
   'guests/agnhost/main': 'guests/agnhost/main.ts',
   'page/process': 'page/process.ts',
+  'commands/workers/process': 'commands/workers/process.ts',
 };
 
 /** JSON stays text until it is loaded: V8 parses that faster than a literal, and keeps no functions for it. */

@@ -29,6 +29,7 @@ const agentComponents = {
   announce: 'announce.enabled',
   egress: 'announce.egress',
   policy: 'policy.enabled',
+  flows: 'flows.enabled',
 } as const;
 const hasAgent = 'or .Values.node.enabled .Values.announce.enabled .Values.policy.enabled';
 
@@ -54,6 +55,10 @@ const sources: readonly Source[] = [
   { path: 'components/announce/role-binding.yaml', when: 'announce.enabled' },
   ...whole('components/egress/', 'announce.egress'),
   ...whole('components/policy/', 'policy.enabled'),
+  ...[
+    ...['cluster-role', 'cluster-role-binding', 'role', 'role-binding'],
+    ...['viewer-cluster-role', 'viewer-role'],
+  ].map((name) => ({ path: `components/flows/${name}.yaml`, when: 'flows.enabled' })),
   ...[
     ...['service-account', 'cluster-role', 'cluster-role-binding', 'role', 'role-binding'],
     ...['ingress-class', 'deployment', 'pod-disruption-budget', 'service'],
@@ -209,6 +214,8 @@ const refusals = ['node', 'announce', 'policy'].flatMap((name) => [
   `{{ fail "${name}.resources: all features run in one process now: set agent.resources" }}`,
   '{{- end }}',
 ]);
+/** The one flag of the agent that depends on the release. */
+const flowsNamespace = '--flows-namespace=';
 const daemonSetBlocks: Blocks = [
   [
     /^( +)priorityClassName: .*\n/m,
@@ -219,7 +226,10 @@ const daemonSetBlocks: Blocks = [
     [
       ...Object.entries(agentComponents).flatMap(([name, value]) => [
         `{{- if .Values.${value} }}`,
-        ...agentAdditions(name).args.map((arg) => `- ${arg}`),
+        ...agentAdditions(name).args.map(
+          (arg) =>
+            `- ${arg.startsWith(flowsNamespace) ? `"${flowsNamespace}{{ .Release.Namespace }}"` : arg}`,
+        ),
         ...(value.endsWith('.enabled') ? more(`${name}.extraArgs`) : []),
         '{{- end }}',
       ]),
@@ -652,6 +662,14 @@ function values(): readonly Value[] {
       value: { enabled: false, extraArgs: [] },
       comment: 'NetworkPolicies on every node, for clusters where nothing enforces them (docs/policies.md).',
       schema: feature({}),
+    },
+    {
+      name: 'flows',
+      value: { enabled: false, extraArgs: [] },
+      comment:
+        'The flows of nodes, for who may get /flows, on port 10263 of every node that has the agent, which node or policy\n' +
+        '# switches on (docs/flows.md). Bind the roles …-flows-viewer to who looks.',
+      schema: members({ enabled: boolean, extraArgs: moreFlags }),
     },
     {
       name: 'router',

@@ -8,10 +8,10 @@ import { parse } from 'yaml';
 const folder = new URL('../deploy/crds/', import.meta.url);
 const commands = new URL('../src/commands/', import.meta.url);
 
-/** The CustomResourceDefinitions of deploy/crds whose files are chosen, by the names of their files. */
+/** The CustomResourceDefinitions of deploy/crds itself whose files are chosen, by the names of their files. */
 function definitions(chosen: (file: string) => boolean): readonly unknown[] {
   return readdirSync(folder)
-    .filter((file) => file !== 'kustomization.yaml' && chosen(file))
+    .filter((file) => file.includes('_') && chosen(file))
     .toSorted()
     .map((file): unknown => parse(readFileSync(new URL(file, folder), 'utf8')));
 }

@@ -15,6 +15,7 @@ export const entries = {
   builtInPrograms: entry('commands/local-cluster/built-in-programs'),
   agnhost: entry('guests/agnhost/main'),
   pageProcess: entry('page/process'),
+  workerProcess: entry('commands/workers/process'),
 };
 
 /** The files of the page for browsers; undefined in the source tree, where they are built for the first viewer. */

@@ -203,12 +203,13 @@ function encodeStored(resources: ResourceTable, object: KubeObject): string {
   return schema === undefined ? encodeSorted(object) : encodeObject(schema, object);
 }
 
+/** The schema of a built-in kind. */
 function schemaOf(resources: ResourceTable, object: KubeObject): StructSchema | undefined {
   const { apiVersion = '', kind = '' } = object;
   const slash = apiVersion.indexOf('/');
   const group = slash < 0 ? '' : apiVersion.slice(0, slash);
   // A kind may be built in on one platform, and a custom one on others.
-  return (
-    resources.ofKind(group, apiVersion.slice(slash + 1), kind)?.schema ?? registeredSchema(apiVersion, kind)
-  );
+  const served = resources.ofKind(group, apiVersion.slice(slash + 1), kind);
+  if (served?.custom === true) return undefined;
+  return served?.schema ?? registeredSchema(apiVersion, kind);
 }

@@ -5,7 +5,7 @@ import { fileProblem } from './storage/disk/files.ts';
 import { type ServerIdentity, identityFile, loadIdentity, createIdentity } from './pki/identity.ts';
 import { kubeconfig } from './pki/identity.ts';
 import { openStore, type Store } from './built-ins.ts';
-import { type CertificatePair, issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
+import { type CertificatePair, issueClientCertificate, issueServerCertificate } from '../tls/certificates.ts';
 import { ResourceTable } from './rest/served-resource.ts';
 import { MissingLogError, UnusableDirectoryError } from './storage/disk/directory-lock.ts';
 import { type ApiServer, type ApiServerOptions, createApiServer } from './server.ts';

@@ -29,9 +29,10 @@ import { ensureSystemObjects, reconcileIntervalMs, type SystemObjects } from './
 import { RequestMetrics } from './http/request-metrics.ts';
 import type { RefuseRequest } from './http/exchange.ts';
 import { type HttpLimits, createHttpServer } from './http/server.ts';
-import type { CertificateAuthority, CertificatePair } from './pki/certificates.ts';
+import type { CertificateAuthority, CertificatePair } from '../tls/certificates.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createHandlerChain, type HandlerChain } from './handler-chain.ts';
+import { ensureGatewayApi } from './bootstrap/gateway-api.ts';
 import { openshiftRoles } from './bootstrap/openshift-roles.ts';
 import { QuotaStatuses } from './admission/quota.ts';
 import { Admission } from './rest/admission.ts';
@@ -57,6 +58,8 @@ export interface ApiServerOptions {
   readonly nodePorts: { readonly first: number; readonly last: number };
   /** The platform whose kinds are built in; default `kubernetes`. */
   readonly platform?: 'kubernetes' | 'openshift';
+  /** The channel of Gateway API whose definitions there are from the start; default `none`. */
+  readonly gatewayApi?: 'standard' | 'none';
   /** What allocates addresses and node ports of Services; default `server`. */
   readonly allocation?: 'server' | 'controller';
   readonly tokens: readonly StaticToken[];
@@ -174,7 +177,10 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   const chain: HandlerChain = createHandlerChain({
     core,
     authorizer,
-    reviews: { authorizer, tokens, rulesOf: (user, namespace) => rbac?.rulesOf(user, namespace) },
+    reviews: {
+      ...{ authorizer, tokens, audience: serviceAccountTokens.issuer },
+      rulesOf: (user, namespace) => rbac?.rulesOf(user, namespace),
+    },
     serviceAccountTokens,
     version: version(),
     address: () => host,
@@ -221,6 +227,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   try {
     await ensureOwn();
     if (rbac !== undefined) await ensureRbacObjects(core, isOpenshift ? openshiftRoles : []);
+    if (options.gatewayApi === 'standard') await ensureGatewayApi(core);
     await apiServices.start();
     aggregator.start();
     aggregation.start();

@@ -10,8 +10,8 @@ import { endpointIdentity, type ClientIdentity } from './credentials/identity.ts
 import type { ClusterSource, EndpointSource, Transport } from './transport.ts';
 
 /**
- * Creates the transport to a cluster; connects when the first request is sent. client-node is loaded only for a
- * kubeconfig in a file.
+ * Creates the transport to a cluster; connects when the first request is sent. client-node is loaded only for
+ * kubeconfigs of several files and with unusual users.
  *
  * @param clock for the pauses of Retry-After.
  *
@@ -22,12 +22,13 @@ export async function createTransport(
   metrics?: Metrics,
   clock: Clock = systemClock,
 ): Promise<Transport> {
-  const identity = await identityOf(source);
+  const identity = await clientIdentity(source);
   const connections = source.kind === 'endpoint' ? source.connections : undefined;
   return new HttpTransport(identity, dispatchers(identity.proxy, connections), { metrics, clock });
 }
 
-async function identityOf(source: ClusterSource): Promise<ClientIdentity> {
+/** Who a source says that the client is. @throws {Error} as {@link createTransport}. */
+export async function clientIdentity(source: ClusterSource): Promise<ClientIdentity> {
   if (source.kind === 'endpoint') return endpointIdentity(source, systemClock);
   if (source.path === undefined && source.context === undefined) {
     const ofPod = await serviceAccountSource();
@@ -50,7 +51,7 @@ interface PodEnvironment {
 
 /**
  * The API server and the service account of the Pod that this process runs in (client-go's `rest.InClusterConfig`),
- * without client-node, which takes 48 MiB. Undefined outside of Pods, and where there is a kubeconfig, which goes before.
+ * without client-node. Undefined outside of Pods, and where there is a kubeconfig, which goes before.
  *
  * @throws {Error} where the authority cannot be read.
  */

@@ -35,6 +35,17 @@ import type {
   EgressIP,
   EgressQoS,
 } from '../objects/types/openshift.ts';
+import type {
+  BackendTLSPolicy,
+  Gateway,
+  GatewayClass,
+  GRPCRoute,
+  HTTPRoute,
+  ListenerSet,
+  ReferenceGrant,
+  StreamRoute,
+  TLSRoute,
+} from '../objects/types/gateway.ts';
 import type { Route } from '../objects/types/route.generated.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
 import type {
@@ -388,3 +399,38 @@ export const deviceClasses = devices<DeviceClass>('DeviceClass', 'deviceclasses'
   namespaced: false,
   isOptional: true,
 });
+
+/** Of Gateway API: the CRDs of the standard channel may be missing, and check the shape of their objects. */
+const ofGateways = inGroup('gateway.networking.k8s.io');
+
+export const gatewayClasses = ofGateways<GatewayClass>('GatewayClass', 'gatewayclasses', ['spec'], {
+  namespaced: false,
+  isOptional: true,
+});
+
+export const gateways = ofGateways<Gateway>('Gateway', 'gateways', ['spec'], { isOptional: true });
+
+export const listenerSets = ofGateways<ListenerSet>('ListenerSet', 'listenersets', ['spec'], {
+  isOptional: true,
+});
+
+export const httpRoutes = ofGateways<HTTPRoute>('HTTPRoute', 'httproutes', ['spec'], { isOptional: true });
+
+export const grpcRoutes = ofGateways<GRPCRoute>('GRPCRoute', 'grpcroutes', ['spec'], { isOptional: true });
+
+export const tlsRoutes = ofGateways<TLSRoute>('TLSRoute', 'tlsroutes', ['spec'], { isOptional: true });
+
+export const tcpRoutes = ofGateways<StreamRoute>('TCPRoute', 'tcproutes', ['spec'], { isOptional: true });
+
+export const udpRoutes = ofGateways<StreamRoute>('UDPRoute', 'udproutes', ['spec'], { isOptional: true });
+
+export const referenceGrants = ofGateways<ReferenceGrant>('ReferenceGrant', 'referencegrants', ['spec'], {
+  isOptional: true,
+});
+
+export const backendTLSPolicies = ofGateways<BackendTLSPolicy>(
+  'BackendTLSPolicy',
+  'backendtlspolicies',
+  ['spec'],
+  { isOptional: true },
+);

@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createTransport } from '../client/connect.ts';
-import type { Transport } from '../client/transport.ts';
+import type { ClusterSource, Transport } from '../client/transport.ts';
 import type { ClusterConfig } from '../flags/shared.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Logger } from 'pino';
-import type { HealthCheck } from '../telemetry/health.ts';
+import type { HealthCheck, Peers } from '../telemetry/health.ts';
 import { kubeconfigOfUp } from './choices.ts';
 
 /**
@@ -15,10 +15,15 @@ import { kubeconfigOfUp } from './choices.ts';
  * @throws {Error} when a file cannot be read, or the kubeconfig has no usable cluster.
  */
 export async function connectCluster(cluster: ClusterConfig, metrics?: Metrics): Promise<Transport> {
-  if (cluster.kind === 'kubeconfig') return createTransport(cluster, metrics);
+  return createTransport(await clusterSource(cluster), metrics);
+}
+
+/** Where the API server is, with the files that the flags name. @throws {Error} when a file cannot be read. */
+export async function clusterSource(cluster: ClusterConfig): Promise<ClusterSource> {
+  if (cluster.kind === 'kubeconfig') return cluster;
   const { certificateAuthority, ...source } = cluster;
   const ca = certificateAuthority === undefined ? {} : { ca: await readFile(certificateAuthority) };
-  return createTransport({ ...source, ...ca }, metrics);
+  return { ...source, ...ca };
 }
 
 /**
@@ -61,6 +66,7 @@ export interface TelemetryServerOptions {
   readonly ready: () => readonly HealthCheck[];
   /** Constant answers, by path. */
   readonly texts?: Readonly<Record<string, string>>;
+  readonly peers?: Peers | undefined;
   readonly log: Logger;
 }
 
@@ -68,11 +74,11 @@ export interface TelemetryServerOptions {
 export async function startTelemetryServer(
   options: TelemetryServerOptions,
 ): Promise<{ close(): Promise<void> }> {
-  const { address, metrics, ready, texts = {}, log } = options;
+  const { address, metrics, ready, texts = {}, peers, log } = options;
   if (address === undefined) return { close: () => Promise.resolve() };
   metrics.collectProcessMetrics();
   const { HealthServer } = await import('../telemetry/health.ts');
-  const server = new HealthServer({ ...address, metrics, live: [], ready: ready(), texts });
+  const server = new HealthServer({ ...address, metrics, live: [], ready: ready(), texts, peers });
   const { address: host, port } = await server.listen();
   log.info({ host, port }, 'serving health and metrics');
   return server;

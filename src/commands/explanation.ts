@@ -24,6 +24,8 @@ export function listenProblem(
       return `${place} is in use: stop the process that listens there, or choose another port${by}`;
     case 'EACCES':
       return `${place} is not for this user: choose one above 1023${by}`;
+    case 'ENOTSUP':
+      return `${place} cannot be shared by processes on this system: leave out --workers`;
     case 'EADDRNOTAVAIL':
       return `${detail('address')} is not an address of this machine`;
     default:

@@ -8,7 +8,7 @@ import { PermissionTracker } from '../client/permission-tracker.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import type { DetectLocal, NodeConfig } from '../flags/node.ts';
 import { ResourceClient } from '../client/resource-client.ts';
-import { bgpPeers, leases, resourceName } from '../client/resources.ts';
+import { bgpPeers, configMaps, leases, resourceName } from '../client/resources.ts';
 import { holdNames } from '../host/held-names.ts';
 import { type Host, ProgramMissingError } from '../host/host.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
@@ -81,8 +81,9 @@ export async function node(config: NodeConfig): Promise<void> {
     const context = { informers, events, clock, random, log, metrics };
     const { nodeName } = config;
     // Features that are not asked for take no memory.
+    const recordsDrops = config.flows.address !== undefined;
     const agents = [
-      ...(hasProxy ? [new NodeAgent({ context, host, ...proxyOptions(config) })] : []),
+      ...(hasProxy ? [new NodeAgent({ context, host, recordsDrops, ...proxyOptions(config) })] : []),
       ...(hasAnnounce
         ? [
             new (await import('../node/announce/agent.ts')).AnnounceAgent({
@@ -100,7 +101,7 @@ export async function node(config: NodeConfig): Promise<void> {
               ...{ context, host, nodeName, fullSyncMs: config.fullSyncMs },
               besideOtherEngines: config.besideOtherEngines,
               workloads: (signal) => workloadNames(new Clients(transport), signal),
-              clusterCIDRs: clusterCIDRs(config),
+              ...{ clusterCIDRs: clusterCIDRs(config), recordsDrops },
             }),
           ]
         : []),
@@ -111,6 +112,16 @@ export async function node(config: NodeConfig): Promise<void> {
             }),
           ]
         : []),
+      ...(config.flows.address === undefined
+        ? []
+        : [
+            new (await import('../node/flows/flow-agent.ts')).FlowAgent({
+              ...{ context, host, nodeName, transport, hasPolicies: hasPolicy },
+              ...{ address: config.flows.address, namespace: config.flows.namespace },
+              configMaps: new ResourceClient(transport, configMaps),
+              forwarding: forwardingOptions(config),
+            }),
+          ]),
     ];
     const telemetry = await startTelemetryServer({
       address: config.metrics,
@@ -207,6 +218,8 @@ async function cleanUp(host: Host, { features, markMask }: NodeConfig): Promise<
   if (features.includes('egress')) {
     await (await import('../node/egress/egress-agent.ts')).removeEgress(host, markMask);
   }
+  const { removeFlowsTable } = await import('../node/flows/node-flows.ts');
+  await removeFlowsTable(new (await import('../node/nftables/nft.ts')).Nft(host));
 }
 
 /** The table of Services, and the flows that it has led somewhere. */

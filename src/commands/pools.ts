@@ -6,10 +6,12 @@ import {
   services,
   addressPools,
   egressIPs,
+  ingressClasses,
+  ingresses,
   ipPools,
 } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import { keyOf } from '../objects/meta.ts';
+import { keyOf, type KubeObject } from '../objects/meta.ts';
 import { forbiddenRanges } from '../controllers/load-balancer/pools.ts';
 import type { RequestSettings } from '../controllers/load-balancer/request.ts';
 import {
@@ -29,6 +31,7 @@ import type { AddressPool } from '../objects/types/servicenet.ts';
 import { editPools, poolsAmong } from '../pools/edit.ts';
 import { readManifests } from './apply.ts';
 import { writeYaml } from '../apiserver/schema/yaml/write-yaml.ts';
+import { importIngresses } from '../network/gateway/import/ingresses.ts';
 import { readImport } from '../pools/import/read.ts';
 
 /**
@@ -182,19 +185,34 @@ function text(effects: readonly EditEffect[], problems: readonly string[]): stri
 }
 
 /**
- * Prints another load balancer's pools and routers as AddressPools and BGPPeers in YAML, ready for `kubectl apply -f -`. What could not be
- * converted is listed in comments above them, and on standard error.
+ * Prints another load balancer's pools and routers as AddressPools and BGPPeers in YAML, or Ingresses as objects of Gateway
+ * API, ready for `kubectl apply -f -`. What could not be converted is listed in comments above them, and on standard error.
  *
- * @throws {Error} when the cluster has no such pools.
+ * @throws {Error} when the cluster has none of them.
  */
-export async function importPools({ cluster, source, configMap }: ImportConfig): Promise<void> {
-  const transport = await connectCluster(cluster);
+export async function printImport(config: ImportConfig): Promise<void> {
+  const transport = await connectCluster(config.cluster);
   try {
-    const { pools, peers, notes } = await readImport(transport, source, configMap);
+    const { objects, notes } = await readObjects(transport, config);
     for (const note of notes) process.stderr.write(`${note}\n`);
     const comments = notes.map((note) => `# ${note.replaceAll(/\s+/g, ' ')}\n`).join('');
-    process.stdout.write(comments + [...pools, ...peers].map(writeYaml).join('---\n'));
+    process.stdout.write(comments + objects.map(writeYaml).join('---\n'));
   } finally {
     await transport.close();
   }
+}
+
+async function readObjects(
+  transport: Transport,
+  { source, configMap, gatewayClass, gatewayNamespace }: ImportConfig,
+): Promise<{ readonly objects: readonly KubeObject[]; readonly notes: readonly string[] }> {
+  if (source !== 'ingress') {
+    const { pools, peers, notes } = await readImport(transport, source, configMap);
+    return { objects: [...pools, ...peers], notes };
+  }
+  const found = (await listIfServed(transport, ingresses)) ?? [];
+  if (found.length === 0) throw new Error('the cluster has no Ingresses');
+  const classes = (await listIfServed(transport, ingressClasses)) ?? [];
+  const all = (await listIfServed(transport, services)) ?? [];
+  return importIngresses({ ingresses: found, classes, services: all }, gatewayClass, gatewayNamespace);
 }

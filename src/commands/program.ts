@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { Argument, Command, CommanderError, type Help, Option } from 'commander';
 import { controllerConfig, controllerFlags } from '../flags/controller.ts';
 import { dnsConfig, dnsFlags } from '../flags/dns.ts';
+import { flowsConfig, flowsFlags } from '../flags/flows.ts';
 import { nodeConfig, nodeFlags } from '../flags/node.ts';
 import { pageConfig, pageFlags } from '../flags/page.ts';
 import {
@@ -195,6 +196,13 @@ function commands(): readonly Command[] {
         'svc/NAMESPACE/NAME:PORT, pod/… or deploy/NAMESPACE/NAME:PORT, node/NAME:PORT, outside:PORT, http://HOST/PATH, an address or a name',
       ),
     command(
+      'flows',
+      'show connections in the cluster network of servicenet up, or of a cluster whose nodes run servicenet node: where they were led to, what became of them, and which object decided',
+      flowsFlags,
+      (given) => flowsConfig(given, { environment: process.env['KUBECONFIG'], default: kubeconfigOfUp() }),
+      reporting(async (config) => (await import('./flows.ts')).flows(config)),
+    ),
+    command(
       'pools',
       'show AddressPools, who holds which address, and which Services are waiting',
       poolsFlags,
@@ -213,11 +221,13 @@ function commands(): readonly Command[] {
       ),
     command(
       'import',
-      "print another load balancer's pools as AddressPools that cover every address in use",
+      "print another load balancer's pools as AddressPools that cover every address in use, or Ingresses as Gateways and Routes",
       importFlags,
       importConfig,
-      async (config) => (await import('./pools.ts')).importPools(config),
-    ).addArgument(new Argument('<source>', 'the load balancer whose pools to print').choices(importSources)),
+      async (config) => (await import('./pools.ts')).printImport(config),
+    ).addArgument(
+      new Argument('<source>', 'the load balancer whose pools to print, or ingress').choices(importSources),
+    ),
   ];
 }
 

@@ -3,7 +3,8 @@ import { constants } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type Signal, untilSignal } from './signals.ts';
 import type { RunConfig } from '../flags/run.ts';
-import { askControl, controlSocketPath } from '../emulation/control-socket.ts';
+import { askControl } from '../emulation/control-socket.ts';
+import { controlSocketPath } from '../host/control-client.ts';
 import { createLog } from '../telemetry/log.ts';
 import { localChoices } from './choices.ts';
 

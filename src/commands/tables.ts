@@ -39,9 +39,12 @@ function row({ metadata, spec, status }: Service): string[] {
   ];
 }
 
-/** Formats rows as lines of plain text with aligned columns. */
-export function columns(rows: readonly (readonly string[])[]): string {
-  const widths: number[] = [];
+/**
+ * Formats rows as lines of plain text with aligned columns.
+ *
+ * @param widths of columns, at least; they grow.
+ */
+export function columns(rows: readonly (readonly string[])[], widths: number[] = []): string {
   for (const row of rows) {
     for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
   }

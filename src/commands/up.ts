@@ -165,7 +165,8 @@ async function openControl(
   log: Logger,
   started: End[],
 ): Promise<void> {
-  const { serveControl, controlSocketPath } = await import('../emulation/control-socket.ts');
+  const { controlSocketPath } = await import('../host/control-client.ts');
+  const { serveControl } = await import('../emulation/control-socket.ts');
   const path = controlSocketPath(config.kubeconfigPath);
   const control = await serveControl(path, { network, pageLink: page?.link }, log);
   if (control !== undefined) started.push(() => control.close());
@@ -183,6 +184,7 @@ async function watch(
 ): Promise<void> {
   const { showLiveView } = await import('./top/view.ts');
   const { createTransport } = await import('../client/connect.ts');
+  const { askFlows, controlSocketPath } = await import('../host/control-client.ts');
   const transport = await createTransport({ kind: 'endpoint', url, ca, token });
   const ending = new AbortController();
   const end = (): void => ending.abort();
@@ -191,6 +193,8 @@ async function watch(
     const onResponses = (tell: NonNullable<ClusterNetwork['onResponses']>): void => {
       if (network !== undefined) network.onResponses = tell;
     };
+    const ask = (request: object, signal: AbortSignal) =>
+      askFlows(controlSocketPath(kubeconfigPath), request, signal);
     const view = {
       transport,
       log,
@@ -201,6 +205,7 @@ async function watch(
       onResponses,
       pageLink: () => Promise.resolve(page?.link),
       clusterFlags: kubeconfigPath === kubeconfigOfUp() ? [] : ['--kubeconfig', kubeconfigPath],
+      askFlows: network === undefined ? undefined : ask,
     };
     await showLiveView(view, ending.signal);
   } finally {

@@ -3,11 +3,21 @@ import type { Draft, ResourceClient } from '../client/resource-client.ts';
 import { type KubeObject, type ObjectKey, splitKey } from '../objects/meta.ts';
 import { whenAborted, isAborted } from '../client/clock.ts';
 import { InformerFactory } from '../client/informers/shared-informer.ts';
-import { endpointSlices, services, ingressClasses, ingresses, routes } from '../client/resources.ts';
+import {
+  endpointSlices,
+  gatewayClasses,
+  gateways,
+  services,
+  ingressClasses,
+  ingresses,
+  routes,
+} from '../client/resources.ts';
+import { gatewayController } from '../network/gateway/plan.ts';
 import type { Transport } from '../client/transport.ts';
 import { DnsServer } from '../dns/dns-server.ts';
 import { localHost } from '../host/local-host.ts';
 import { dnsAddress, dnsServiceKey, dnsServiceObjects } from '../network/dns/dns-service.ts';
+import type { RefusedRequest } from '../network/flows/tracker.ts';
 import { resolvConf } from '../network/dns/resolv-conf.ts';
 import { type ParsedCidr, type IPFamily, parseAddress } from '../objects/address.ts';
 import type { Pod } from '../objects/types/core.generated.ts';
@@ -42,7 +52,8 @@ export async function createMissing<T extends KubeObject>(
   }
 }
 
-const domain = 'cluster.local';
+/** Of the names of Services. */
+export const clusterDomain = 'cluster.local';
 const port = 53;
 
 /** DNS of the cluster: a server on the control plane, behind the Service kube-dns at the tenth address of the range. */
@@ -51,6 +62,8 @@ export class ClusterDns implements Runnable {
   readonly #transport: Transport;
   readonly #addresses: readonly string[];
   readonly #serviceRanges: readonly ParsedCidr[];
+  /** Is told each answer, while somebody looks at flows. */
+  onAnswer: ((answer: Buffer, client: string) => void) | undefined;
 
   /** @param addresses of the control plane. */
   constructor(
@@ -68,7 +81,8 @@ export class ClusterDns implements Runnable {
   /** A Pod's `/etc/resolv.conf`. A node of this network has none: no name outside of the cluster can be asked for. */
   resolvConfOf(pod: Pod): string {
     const node = { nameservers: [], searches: [], options: [] };
-    return resolvConf(pod, { servers: this.#serviceRanges.map(dnsAddress), domain, node }).text;
+    return resolvConf(pod, { servers: this.#serviceRanges.map(dnsAddress), domain: clusterDomain, node })
+      .text;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -79,8 +93,9 @@ export class ClusterDns implements Runnable {
       ...{ informers, host: localHost, clock, random, metrics },
       // No warning: names outside of the cluster have no upstream here.
       log: log.isLevelEnabled('error') ? log.child({}, { level: 'error' }) : log,
-      zone: { domain, ttl: 5, pods: 'insecure', service: dnsServiceKey },
+      zone: { domain: clusterDomain, ttl: 5, pods: 'insecure', service: dnsServiceKey },
       ...{ addresses: this.#addresses, port, upstreams: [] },
+      onAnswer: (answer, client) => this.onAnswer?.(answer, client),
     });
     informers.start(signal);
     try {
@@ -118,27 +133,38 @@ const routeClaims: RouteClaimOptions = {
 /** Ports of the control plane, behind 80 and 443 of the Service. */
 const ports = { http: 10_180, https: 10_543 };
 
+/** Kinds that the server has beside Ingresses. */
+interface RoutedKinds {
+  readonly routes: boolean;
+  readonly gateways: boolean;
+}
+
 /**
- * Ingresses and, on OpenShift's platform, Routes of the cluster: a router on the control plane, behind a Service of type
- * LoadBalancer. It begins with the first of them: until then there is no Service, no class and no cost.
+ * Ingresses, Gateways and, on OpenShift's platform, Routes of the cluster: a router on the control plane, behind a Service
+ * of type LoadBalancer. It begins with the first of them: until then there is no Service and no IngressClass. The
+ * GatewayClass is there from the start, for whoever looks for its name.
  */
 export class ClusterRouter implements Runnable {
   readonly #context: ControllerContext;
   readonly #transport: Transport;
   readonly #addresses: readonly string[];
   readonly #hasRoutes: boolean;
+  readonly #hasGateways: boolean;
+  /** Is told the requests that the router refuses, while somebody looks at flows. */
+  onRefused: ((request: RefusedRequest) => void) | undefined;
 
-  /** @param addresses of the control plane. @param hasRoutes whether the server has Routes. */
+  /** @param addresses of the control plane. */
   constructor(
     context: ControllerContext,
     transport: Transport,
     addresses: readonly string[],
-    hasRoutes: boolean,
+    has: RoutedKinds,
   ) {
     this.#context = context;
     this.#transport = transport;
     this.#addresses = addresses;
-    this.#hasRoutes = hasRoutes;
+    this.#hasRoutes = has.routes;
+    this.#hasGateways = has.gateways;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -148,21 +174,25 @@ export class ClusterRouter implements Runnable {
     const first = Promise.withResolvers<undefined>();
     informers.informer(ingresses).addHandler({ added: () => first.resolve(undefined) });
     if (this.#hasRoutes) informers.informer(routes).addHandler({ added: () => first.resolve(undefined) });
+    if (this.#hasGateways) informers.informer(gateways).addHandler({ added: () => first.resolve(undefined) });
+    const classes = this.#hasGateways ? this.#runClasses({ ...this.#context, informers }, signal) : undefined;
     informers.start(signal);
     await Promise.race([first.promise, whenAborted(signal)]);
     if (isAborted(signal)) {
-      await informers.finished();
+      await Promise.all([classes, informers.finished()]);
       return;
     }
     const { Router } = await import('../router/router.ts');
     const { RouterStatus } = await import('../router/router-status.ts');
+    const { GatewayWriter } = await import('../router/gateway/writer.ts');
     const router = new Router({
       ...{ informers, host: localHost, clock, random, log, metrics, addresses: this.#addresses },
       ...{ httpPort: ports.http, httpsPort: ports.https },
+      onRefused: (request) => this.onRefused?.(request),
       routing: {
         // OpenShift makes Routes of Ingresses that name no class.
         selection: { className, withoutClass: !this.#hasRoutes },
-        ...{ routes: this.#hasRoutes, claims: routeClaims },
+        ...{ routes: this.#hasRoutes, gateways: this.#hasGateways, claims: routeClaims },
         defaultCertificate: undefined,
         ...{ forwardedPolicy: 'replace', accessLog: false, connectTimeoutMs: 5000, backendTimeoutMs: 60_000 },
         ...{ maxClientRequests: 1000, upgrades: ['websocket'] },
@@ -180,13 +210,34 @@ export class ClusterRouter implements Runnable {
       await router.start();
       await createMissing(this.#context.clients.for(services), service);
       for (const slice of slices) await createMissing(this.#context.clients.for(endpointSlices), slice);
-      await status.run(signal);
+      const gatewayStatus =
+        router.gateways === undefined
+          ? undefined
+          : new GatewayWriter({ ...this.#context, informers }, router.gateways, key);
+      await Promise.all([status.run(signal), gatewayStatus?.run(signal)]);
     } catch (error) {
       log.error({ err: error }, 'no Ingress and no Route is served in the cluster network');
     }
     await whenAborted(signal);
     await router.close(0);
-    await informers.finished();
+    await Promise.all([classes, informers.finished()]);
+  }
+
+  /** Makes our GatewayClass, and says of each whether it is served. */
+  async #runClasses(context: ControllerContext, signal: AbortSignal): Promise<void> {
+    const { gatewayClassLoop } = await import('../router/gateway/classes.ts');
+    const loop = gatewayClassLoop(context);
+    try {
+      await createMissing(context.clients.for(gatewayClasses), {
+        apiVersion: 'gateway.networking.k8s.io/v1',
+        kind: 'GatewayClass',
+        metadata: { name: className },
+        spec: { controllerName: gatewayController },
+      });
+    } catch (error) {
+      context.log.error({ err: error }, 'there is no GatewayClass');
+    }
+    await loop.run(signal);
   }
 
   /** The classes; the platform's own is the default one where there is no other. */

@@ -4,12 +4,15 @@ import type { Logger } from 'pino';
 import { isAborted } from '../client/clock.ts';
 import {
   Caller,
+  type FlowListener,
   type NetworkConfig,
   isNetworkEnded,
   isNetworkLocation,
   type Target,
   argvAt,
 } from './protocol.ts';
+import type { Tuple } from '../network/flows/conntrack-line.ts';
+import type { Flow, FlowFilter } from '../network/flows/flow.ts';
 import type { PodResponses } from './pod-server.ts';
 import { NetworkSandbox, type NetworkSandboxOptions } from './network-sandbox.ts';
 import { compileCache } from '../paths.ts';
@@ -45,6 +48,8 @@ export class ClusterNetwork {
   #sandbox: NetworkSandbox;
   #caller: Caller;
   #listener: Server | undefined;
+  /** How many have looked at flows. */
+  #flowViewers = 0;
   /** Called with what Pods answer. */
   onResponses: ((responses: PodResponses) => void) | undefined;
   readonly #responded = (responses: PodResponses): void => this.onResponses?.(responses);
@@ -126,6 +131,40 @@ export class ClusterNetwork {
     };
   }
 
+  /**
+   * Looks at flows.
+   *
+   * @param last how many that are known, at most.
+   * @param listener is told what comes after them.
+   * @throws {Error} where there can be none.
+   */
+  async watchFlows(
+    filter: FlowFilter,
+    last: number,
+    listener: FlowListener,
+  ): Promise<{ readonly known: readonly Flow[]; readonly end: () => Promise<void> }> {
+    const caller = this.#caller;
+    const viewer = ++this.#flowViewers;
+    caller.flowListeners.set(viewer, listener);
+    try {
+      const { result } = await caller.call({ call: 'watch-flows', viewer, filter, last });
+      const end = async (): Promise<void> => {
+        // Without the network, there is nothing to be ended.
+        if (caller.flowListeners.delete(viewer)) await caller.call({ call: 'leave-flows', viewer });
+      };
+      return { known: isFlows(result) ? result : [], end };
+    } catch (error) {
+      caller.flowListeners.delete(viewer);
+      throw error;
+    }
+  }
+
+  /** What nodes know of a connection of TCP. @throws {Error} where they do not tell. */
+  async see(connection: Tuple): Promise<unknown> {
+    const { result } = await this.#caller.call({ call: 'see', connection });
+    return result;
+  }
+
   /** Ends everything inside. */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -195,6 +234,11 @@ export class ClusterNetwork {
     // `close` came meanwhile, and has ended the last one.
     if (isAborted(this.#closing.signal)) await this.#sandbox.close();
   }
+}
+
+/** The other end is this program. */
+function isFlows(result: unknown): result is readonly Flow[] {
+  return Array.isArray(result);
 }
 
 function asSocket(handle: unknown): Socket {

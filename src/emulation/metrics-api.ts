@@ -26,7 +26,7 @@ import { AnswerRates, systemUsage, type Usage, usageOf } from './usage.ts';
 import { matchesFields, parseFieldSelector } from '../objects/field-selector.ts';
 import { matchesLabels, parseLabelSelector } from '../objects/labels/labels.ts';
 import { StatusError, methodNotAllowed, notFound, plainError, resourceNotFound } from '../objects/status.ts';
-import type { KeyPair } from '../router/certificates.ts';
+import type { KeyPair } from '../network/http/rules.ts';
 
 /** The objects that lead to the metrics API, by the names that metrics-server's manifests have. */
 

@@ -36,7 +36,10 @@ import {
   insideKubeconfigPath,
 } from './protocol.ts';
 import { ClientPods, lookUpInPod } from './client-pods.ts';
-import { ClusterDns, ClusterRouter } from './addons.ts';
+import { clusterDomain, ClusterDns, ClusterRouter } from './addons.ts';
+import type { FlowNews } from '../network/flows/flow.ts';
+import type { ForwardingOptions } from '../network/forwarding/node-plan.ts';
+import type { FlowCollector, FlowNode } from '../node/flows/flow-collector.ts';
 import { Images } from './containers/images.ts';
 import { SandboxRuntime } from './containers/sandbox-runtime.ts';
 import { KubeletApi } from './kubelet-api/kubelet-api.ts';
@@ -65,6 +68,12 @@ export class NetworkProcess {
   readonly #clientPods: ClientPods;
   readonly #dns: ClusterDns;
   readonly #router: ClusterRouter;
+  readonly #context: ControllerContext;
+  readonly #onFlows: (viewer: number, news: FlowNews) => void;
+  /** From the first viewer on. */
+  #flows: Promise<FlowCollector> | undefined;
+  /** What ends the look of each viewer. */
+  readonly #viewers = new Map<number, () => Promise<void>>();
 
   private constructor(
     config: StartConfig,
@@ -72,8 +81,11 @@ export class NetworkProcess {
     context: ControllerContext,
     transport: Transport,
     onResponses: (responses: PodResponses) => void,
+    onFlows: (viewer: number, news: FlowNews) => void,
   ) {
+    this.#context = context;
     this.#config = config;
+    this.#onFlows = onFlows;
     this.#pods = context.informers.informer(podsResource);
     this.#services = context.informers.informer(servicesResource, { transform: trimService });
     this.#nodes = new SimulatedNodes(context, {
@@ -95,12 +107,10 @@ export class NetworkProcess {
       isUserspace: config.forwarding === 'userspace',
     });
     this.#sandboxes = new NamespaceSandboxes(this.#nodes, interfaces);
-    this.#router = new ClusterRouter(
-      context,
-      transport,
-      controlPlaneAddresses(config.families),
-      config.hasRoutes,
-    );
+    this.#router = new ClusterRouter(context, transport, controlPlaneAddresses(config.families), {
+      routes: config.hasRoutes,
+      gateways: config.hasGateways,
+    });
     this.#dns = new ClusterDns(
       context,
       transport,
@@ -143,6 +153,7 @@ export class NetworkProcess {
    *
    * @param images those that are programs of ours.
    * @param onResponses is called with what Pods have answered.
+   * @param onFlows is called with what there is for one who looks at flows.
    * @returns what answers calls, and the server that listens for the API server: to be handed to it.
    */
   static async start(
@@ -150,6 +161,7 @@ export class NetworkProcess {
     images: ProgramImages,
     log: Logger,
     onResponses: (responses: PodResponses) => void,
+    onFlows: (viewer: number, news: FlowNews) => void,
   ): Promise<{ network: NetworkProcess; listener: Server }> {
     const { port, ca, token } = config.server;
     await writeFile(insideKubeconfigPath, config.kubeconfig, { mode: 0o600 });
@@ -166,10 +178,11 @@ export class NetworkProcess {
       start(full) {
         const context = { ...full, events: budgetEvents(full.events, full.clock) };
         const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
-        const network = new NetworkProcess(config, images, context, transport, (responses) => {
+        const tellResponses = (responses: PodResponses): void => {
           metrics.answered(responses);
           onResponses(responses);
-        });
+        };
+        const network = new NetworkProcess(config, images, context, transport, tellResponses, onFlows);
         started.resolve(network);
         const services = (): Iterable<Service> => network.#services.cache.values();
         const { awaitsNetworks, missingImages } = config;
@@ -231,7 +244,59 @@ export class NetworkProcess {
       case 'release':
         if (call.location.client !== undefined) await this.#clientPods.remove(call.location.client);
         return {};
+      case 'watch-flows': {
+        const { viewer, filter, last } = call;
+        this.#flows ??= this.#openFlows();
+        const tell = (news: FlowNews): void => this.#onFlows(viewer, news);
+        const { known, end } = await (await this.#flows).watch(filter, tell);
+        this.#viewers.set(viewer, end);
+        return { result: last === 0 ? [] : known.slice(-last) };
+      }
+      case 'see': {
+        const { seenOnNodes } = await import('../node/flows/seen.ts');
+        return { result: await seenOnNodes([...this.#nodes.machines()], call.connection) };
+      }
+      case 'leave-flows':
+        await this.#viewers.get(call.viewer)?.();
+        this.#viewers.delete(call.viewer);
+        return {};
     }
+  }
+
+  /** Loaded with the first viewer. @throws {Error} where there can be no flows. */
+  async #openFlows(): Promise<FlowCollector> {
+    const { families, forwarding, clusterCidrs, serviceCidrs } = this.#config;
+    if (forwarding === 'userspace') {
+      throw new Error(
+        'there are no flows where Services are forwarded in userspace: install the package nftables',
+      );
+    }
+    const { FlowCollector } = await import('../node/flows/flow-collector.ts');
+    const { informers, clock, log } = this.#context;
+    const nodes = (): readonly FlowNode[] => {
+      const machines = [...this.#nodes.machines()];
+      return machines.map((machine) => ({
+        ...{ name: machine.name, host: machine.host },
+        elsewhere: machines.flatMap((each) =>
+          each === machine ? [] : [...each.addresses, ...each.podCIDRs],
+        ),
+      }));
+    };
+    const options: ForwardingOptions = {
+      ...{ families, masqueradeAll: false, nodePortAddresses: 'primary', allowExternalIPs: true },
+      serviceCIDRs: serviceCidrs.flatMap((cidr) => parseCidr(cidr) ?? []),
+      podDetection: { by: 'cidr', cidrs: clusterCidrs.flatMap((cidr) => parseCidr(cidr) ?? []) },
+    };
+    return new FlowCollector({
+      ...{ informers, clock, log, nodes, families, forwarding: () => options, hasPolicies: true },
+      ...{ controlPlane: controlPlaneAddresses(families), domain: clusterDomain },
+      onDnsAnswer: (tell) => {
+        this.#dns.onAnswer = tell;
+      },
+      onRefusedRequest: (tell) => {
+        this.#router.onRefused = tell;
+      },
+    });
   }
 
   #portOf(namespace: string, name: string, port: string): { address: string; port: number } {

@@ -2,7 +2,7 @@
 import { flushCompileCache } from 'node:module';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
-import { type ResponsesMessage, answerCalls, type FirstMessage } from './protocol.ts';
+import { type ResponsesMessage, answerCalls, type FirstMessage, type FlowsMessage } from './protocol.ts';
 import type { NetworkProcess } from './network-process.ts';
 import type { ProgramImages } from './program.ts';
 import { errorMessage } from '../objects/status.ts';
@@ -33,6 +33,7 @@ export async function serveNetwork(images: ProgramImages): Promise<void> {
         images,
         log,
         (responses) => void process.send?.({ responses } satisfies ResponsesMessage),
+        (viewer, news) => void process.send?.({ viewer, news } satisfies FlowsMessage),
       );
       returnFreedMemory(log);
       network = started.network;

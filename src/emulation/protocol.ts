@@ -4,6 +4,8 @@ import { isRecord } from '../objects/json.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { logFormats, LogLevel } from '../telemetry/log.ts';
 import type { ImageProgram } from './containers/images.ts';
+import type { Tuple } from '../network/flows/conntrack-line.ts';
+import type { FlowFilter, FlowNews } from '../network/flows/flow.ts';
 import type { PodResponses } from './pod-server.ts';
 import { namespaceFolder } from './namespace-folder.ts';
 
@@ -28,7 +30,19 @@ export type NetworkCall =
   /** Answered with a {@link NetworkLocation}. */
   | { readonly call: 'locate'; readonly target: Target }
   /** The program at a location has ended. */
-  | { readonly call: 'release'; readonly location: NetworkLocation };
+  | { readonly call: 'release'; readonly location: NetworkLocation }
+  /** Somebody looks at flows; answered with the last ones that are known, then come {@link FlowsMessage}s. */
+  | {
+      readonly call: 'watch-flows';
+      readonly viewer: number;
+      readonly filter: FlowFilter;
+      /** How many that are known, at most. */
+      readonly last: number;
+    }
+  /** No longer. */
+  | { readonly call: 'leave-flows'; readonly viewer: number }
+  /** Answered with what nodes know of a connection of TCP: `SeenConnection`s. */
+  | { readonly call: 'see'; readonly connection: Tuple };
 
 /** The first message of the process inside. */
 export interface FirstMessage {
@@ -50,6 +64,19 @@ export interface ResponsesMessage {
 function isResponsesMessage(message: unknown): message is ResponsesMessage {
   return isRecord(message) && Array.isArray(message['responses']);
 }
+
+/** What there is for one who looks at flows. */
+export interface FlowsMessage {
+  readonly viewer: number;
+  readonly news: FlowNews;
+}
+
+function isFlowsMessage(message: unknown): message is FlowsMessage {
+  return isRecord(message) && typeof message['viewer'] === 'number' && isRecord(message['news']);
+}
+
+/** Takes news; undefined: the network has ended, and nothing more comes. */
+export type FlowListener = (news: FlowNews | undefined) => void;
 
 /** The settings of the cluster network, from `up`; plain values. */
 export interface NetworkConfig {
@@ -80,6 +107,8 @@ export interface NetworkConfig {
   readonly checksEndpoints: boolean;
   /** Whether the server has Routes, for the router. */
   readonly hasRoutes: boolean;
+  /** Whether the server has the kinds of Gateway API, for the router. */
+  readonly hasGateways: boolean;
   /** Whether commands of containers are run; `auto`: they are, and see programs of the machine alone. */
   readonly containers: 'auto' | 'off' | 'processes';
   /** Folders of which hostPath volumes may be, but with `processes`; absolute, without links. */
@@ -160,6 +189,8 @@ function isReply(message: unknown): message is Reply {
 export class Caller {
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, PromiseWithResolvers<NetworkAnswer>>();
+  /** Those who look at flows, by their number. */
+  readonly flowListeners = new Map<number, FlowListener>();
   #calls = 0;
 
   /** @param onResponses is called with what Pods have answered. */
@@ -168,10 +199,13 @@ export class Caller {
     process.on('message', (message, handle) => {
       if (isReply(message)) this.#hear(message, handle);
       else if (isResponsesMessage(message)) onResponses(message.responses);
+      else if (isFlowsMessage(message)) this.flowListeners.get(message.viewer)?.(message.news);
     });
     process.once('disconnect', () => {
       for (const { reject } of this.#waiting.values()) reject(ended());
       this.#waiting.clear();
+      for (const listener of this.flowListeners.values()) listener(undefined);
+      this.flowListeners.clear();
     });
   }
 

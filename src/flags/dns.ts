@@ -13,7 +13,7 @@ import {
   wholeNumber,
   WrongValue,
 } from './readers.ts';
-import { clusterFlags, logFlags, metricsAddress } from './shared.ts';
+import { clusterFlags, logFlags, metricsAddress, workersFlag } from './shared.ts';
 
 /** The flags of `servicenet dns`. */
 export const dnsFlags = {
@@ -61,6 +61,7 @@ export const dnsFlags = {
     default: '0s',
     read: duration,
   },
+  workers: workersFlag,
   metrics: metricsAddress('127.0.0.1:9153'),
   ...logFlags('info'),
 } satisfies Table;

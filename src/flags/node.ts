@@ -183,6 +183,23 @@ const announceTable = {
   },
 } satisfies Table;
 
+/** Flows for `servicenet flows`. */
+const flowsTable = {
+  address: {
+    flag: '--flows-bind-address <address>',
+    about:
+      'tell the flows of this node on this address, by TLS, to whom the API server lets get /flows; 0 for none',
+    default: '0',
+    read: ipBindAddress,
+  },
+  namespace: {
+    flag: '--flows-namespace <name>',
+    about: 'where agents that tell flows say how they are reached, in a ConfigMap each',
+    default: 'servicenet-system',
+    read: namespace,
+  },
+} satisfies Table;
+
 /** The flags of `servicenet node`. Those that kube-proxy has too mean the same. */
 export const nodeFlags = {
   cluster: clusterFlags,
@@ -218,7 +235,7 @@ export const nodeFlags = {
     flag: '--healthz-bind-address <address>',
     about: 'tell load balancers and the kubelet the health of the node on this address; 0 for none',
     default: '0.0.0.0:10256',
-    read: healthzAddress,
+    read: ipBindAddress,
   },
   metrics: metricsAddress(
     '127.0.0.1:10249',
@@ -256,6 +273,7 @@ export const nodeFlags = {
   },
   conntrack: group(conntrackTable, (values) => values),
   announce: group(announceTable, (values) => values),
+  flows: group(flowsTable, (values) => values),
   /** Another one where /proc/sys is read-only. */
   sysctlFolder: {
     flag: '--sysctl-folder <path>',
@@ -309,7 +327,7 @@ function nodeName(given: string | undefined, hostname: string): string {
 }
 
 /** Unlike the port of metrics, it is opened by the node's Host, which takes addresses and no names. */
-function healthzAddress(value: unknown): BindAddress | undefined {
+function ipBindAddress(value: unknown): BindAddress | undefined {
   const address = bindAddress(value);
   if (address === undefined || address.host === '' || parseAddress(address.host) !== undefined)
     return address;

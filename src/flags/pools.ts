@@ -1,3 +1,4 @@
+import { isDNS1123Subdomain } from '../objects/names.ts';
 import {
   ConfigError,
   type Given,
@@ -54,10 +55,9 @@ export function poolsPlanConfig(given: Given): PoolsPlanConfig {
   return flags;
 }
 
-/** Load balancers whose pools can be read: the operand of `servicenet import`. */
-export const importSources = ['metallb', 'cilium', 'kube-vip'] as const;
+/** Load balancers whose pools can be read, and Ingresses: the operand of `servicenet import`. */
+export const importSources = ['metallb', 'cilium', 'kube-vip', 'ingress'] as const;
 
-/** A load balancer whose pools can be read. */
 export type ImportSource = (typeof importSources)[number];
 
 /** The flags of `servicenet import`. */
@@ -68,6 +68,18 @@ export const importFlags = {
     about:
       "ConfigMap of kube-vip's cloud provider (default: kube-system/kubevip), or of MetalLB before 0.13 (default: metallb-system/config)",
     read: optional(configMap),
+  },
+  gatewayClass: {
+    flag: '--gateway-class <name>',
+    about: 'of ingress: the GatewayClass of the Gateways',
+    default: 'servicenet',
+    read: subdomain,
+  },
+  gatewayNamespace: {
+    flag: '--gateway-namespace <name>',
+    about:
+      'of ingress: the namespace of the Gateways (default: that of their Ingresses, or "default" where these are in several)',
+    read: optional(subdomain),
   },
 } satisfies Table;
 
@@ -88,4 +100,11 @@ function configMap(value: unknown): string {
   const key = text(value);
   if (!/^[^/]+\/[^/]+$/.test(key)) throw new WrongValue('must be namespace/name');
   return key;
+}
+
+function subdomain(value: unknown): string {
+  const name = text(value);
+  const [fault] = isDNS1123Subdomain(name);
+  if (fault !== undefined) throw new WrongValue(`must be a name: ${fault}`);
+  return name;
 }

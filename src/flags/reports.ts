@@ -11,6 +11,7 @@ import {
   optional,
   readFlags,
   type Table,
+  texts,
   type Values,
   wholeNumber,
 } from './readers.ts';
@@ -84,13 +85,31 @@ export const traceFlags = {
   },
   matrix: {
     flag: '--matrix',
-    about: 'print which workloads of the namespace reach which; -o wide: which Pods',
+    about: 'print who reaches whom among the workloads of the namespace, and who decides',
     default: false,
     read: boolean,
   },
+  by: {
+    flag: '--by <what>',
+    about: 'what a row of --matrix is; -o wide is --by pod',
+    default: 'workload',
+    ...oneOf('workload', 'pod'),
+  },
+  /** YAML or JSON with NetworkPolicies that are to be made or changed; `-` is standard input. */
+  files: {
+    flag: '-f, --filename <files...>',
+    about:
+      'of --matrix: files with new or changed NetworkPolicies, - for standard input: print which cells they would change; nothing is written',
+    read: texts,
+  },
+  deleted: {
+    flag: '--delete <names...>',
+    about: 'of --matrix: names of NetworkPolicies that such a plan deletes',
+    read: texts,
+  },
   port: {
     flag: '--port <number>',
-    about: 'port of --matrix (default: those to which Services lead)',
+    about: 'port of --matrix (default: those to which Services lead, and those that containers declare)',
     read: optional(wholeNumber(1, 65_535)),
   },
   /** The addresses of the machine `outside`. */
@@ -111,16 +130,24 @@ export const traceFlags = {
 type TraceFlags = Values<typeof traceFlags>;
 
 /** The configuration of `servicenet trace`. */
-export interface TraceConfig extends Omit<TraceFlags, 'matrix' | 'port'> {
-  /** One connection, or all pairs of Pods within the namespace, at the ports of Services unless one is given. */
+export interface TraceConfig extends Omit<TraceFlags, 'matrix' | 'by' | 'port' | 'files' | 'deleted'> {
+  /** One connection, or who reaches whom in the namespace. */
   readonly subject:
-    | { readonly kind: 'connection'; readonly source: string; readonly destination: string }
-    | { readonly kind: 'matrix'; readonly port: number | undefined };
+    { readonly kind: 'connection'; readonly source: string; readonly destination: string } | MatrixSubject;
+}
+
+interface MatrixSubject {
+  readonly kind: 'matrix';
+  /** Undefined: those of Services and containers. */
+  readonly port: number | undefined;
+  readonly by: 'workload' | 'pod';
+  /** What NetworkPolicies would change; undefined: how it is. */
+  readonly plan: { readonly files: readonly string[]; readonly deleted: readonly string[] } | undefined;
 }
 
 /** Checks the arguments of `servicenet trace`. @throws {ConfigError} naming the flag and what it takes. */
 export function traceConfig(given: Given, operands: readonly string[]): TraceConfig {
-  const { matrix, port, ...flags } = readFlags(traceFlags, given);
+  const { matrix, by, port, files, deleted, ...flags } = readFlags(traceFlags, given);
   if (flags.check && flags.protocol !== 'TCP') {
     throw new ConfigError('--check opens connections by TCP alone');
   }
@@ -129,18 +156,19 @@ export function traceConfig(given: Given, operands: readonly string[]): TraceCon
   }
   if (matrix && !['table', 'wide', 'json'].includes(flags.output))
     throw new ConfigError('--matrix: -o is table, wide or json');
-  const subject = matrix ? matrixSubject(flags.check, port, operands) : connectionSubject(port, operands);
-  return Object.freeze({ ...flags, subject });
-}
-
-function matrixSubject(
-  check: boolean,
-  port: number | undefined,
-  operands: readonly string[],
-): TraceConfig['subject'] {
-  if (check) throw new ConfigError('--check is for one connection: not --matrix');
+  const isPlan = files.length + deleted.length > 0;
+  if (!matrix) {
+    if (isPlan) throw new ConfigError('--filename and --delete plan policies: give --matrix too');
+    if (by !== 'workload') throw new ConfigError('--by is for --matrix');
+    return Object.freeze({ ...flags, subject: connectionSubject(port, operands) });
+  }
+  if (flags.check) throw new ConfigError('--check is for one connection: not --matrix');
   if (operands.length > 0) throw new ConfigError('--matrix takes no source and no destination');
-  return { kind: 'matrix', port };
+  const subject: MatrixSubject = {
+    ...{ kind: 'matrix', port, by: flags.output === 'wide' ? 'pod' : by },
+    plan: isPlan ? { files, deleted } : undefined,
+  };
+  return Object.freeze({ ...flags, subject });
 }
 
 function connectionSubject(port: number | undefined, operands: readonly string[]): TraceConfig['subject'] {

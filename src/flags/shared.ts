@@ -14,6 +14,7 @@ import {
   type Table,
   text,
   type Values,
+  wholeNumber,
   WrongValue,
 } from './readers.ts';
 import type { ParsedCidr } from '../objects/address.ts';
@@ -234,6 +235,14 @@ export function nodePortRangeFlag(about: string) {
     read: nodePortRange,
   };
 }
+
+/** Processes of one command: more than cores take memory for nothing. */
+export const workersFlag = {
+  flag: '--workers <number>',
+  about: 'processes that share the ports, one for each core that is to be used; more than 1 needs Linux',
+  default: '1',
+  read: wholeNumber(1, 64),
+} satisfies Flag<number>;
 
 /** kube-proxy's `--nodeport-addresses`: CIDRs, or `primary`, the InternalIPs of the Node object. */
 export function nodePortAddresses(given: readonly string[]): 'primary' | readonly ParsedCidr[] {

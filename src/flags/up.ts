@@ -40,6 +40,9 @@ export const containerModes = ['auto', 'processes', 'off'] as const;
  */
 export const platforms = ['kubernetes', 'openshift'] as const;
 
+/** Values of `--gateway-api`: the channel of Gateway API whose kinds there are. */
+export const gatewayApis = ['standard', 'none'] as const;
+
 /** Values of `--authorization-mode`. */
 export const authorizationModes = ['AlwaysAllow', 'RBAC'] as const;
 
@@ -191,6 +194,13 @@ export const upFlags = {
     default: 'kubernetes',
     ...oneOf(...platforms),
   },
+  gatewayApi: {
+    flag: '--gateway-api <channel>',
+    about:
+      'which kinds of Gateway API there are from the start: those of the standard channel, unless there are newer ones of yours, or none; none also lets you install definitions before v1.5 and those of the experimental channel',
+    default: 'standard',
+    ...oneOf(...gatewayApis),
+  },
   /** As the list is given; {@link upConfig} finds the names. */
   controllers: {
     flag: '--controllers <list>',
@@ -224,6 +234,7 @@ export interface LocalClusterConfig extends Pick<
   | 'token'
   | 'authorizationMode'
   | 'platform'
+  | 'gatewayApi'
   | 'allocation'
   | 'dataDir'
   | 'nodes'

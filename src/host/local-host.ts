@@ -115,24 +115,39 @@ export function sysctlIn(folder: string): KernelParameters {
   };
 }
 
+/** @param sharing whether ports are shared with other processes of this user (SO_REUSEPORT). */
+function machine(sharing: boolean): Host {
+  // Of two that ask for any free port, and share, the kernel may give both the same.
+  const reusePort = (port: number): { readonly reusePort?: true } =>
+    sharing && port !== 0 ? { reusePort: true } : {};
+  return {
+    exec: run,
+    sysctl: sysctlIn('/proc/sys'),
+
+    listen(server: Server, address, port) {
+      return listenWith(server, { host: address, port, ipv6Only: isIPv6(address), ...reusePort(port) });
+    },
+
+    connect: (address, port, { signal, from } = {}) =>
+      connectSocket(
+        new Socket(),
+        { host: address, port, ...(from === undefined ? {} : { localAddress: from }) },
+        signal,
+      ),
+
+    datagram(address, port) {
+      const isV6 = isIPv6(address);
+      const socket = createSocket({ type: isV6 ? 'udp6' : 'udp4', ipv6Only: isV6, ...reusePort(port) });
+      return bindSocket(socket, { port, address });
+    },
+  };
+}
+
 /** The machine, and the network namespace, that this process runs in. */
-export const localHost: Host = {
-  exec: run,
-  sysctl: sysctlIn('/proc/sys'),
+export const localHost: Host = machine(false);
 
-  listen(server: Server, address, port) {
-    return listenWith(server, { host: address, port, ipv6Only: isIPv6(address) });
-  },
-
-  connect: (address, port, { signal, from } = {}) =>
-    connectSocket(
-      new Socket(),
-      { host: address, port, ...(from === undefined ? {} : { localAddress: from }) },
-      signal,
-    ),
-
-  datagram(address, port) {
-    const isV6 = isIPv6(address);
-    return bindSocket(createSocket({ type: isV6 ? 'udp6' : 'udp4', ipv6Only: isV6 }), { port, address });
-  },
-};
+/**
+ * The same for processes that do one work: each port that they all ask for is bound by each, and the kernel gives every
+ * connection to one of them, and all datagrams of one sender too.
+ */
+export const portSharingHost: Host = machine(true);

@@ -13,7 +13,6 @@ const patterns: ReadonlyMap<string, RegExp> = new Map([
   ['uuid4', /^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?4[0-9a-fA-F]{3}-?[89abAB][0-9a-fA-F]{3}-?[0-9a-fA-F]{12}$/],
   ['uuid5', /^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?5[0-9a-fA-F]{3}-?[89abAB][0-9a-fA-F]{3}-?[0-9a-fA-F]{12}$/],
   ['mac', /^[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}$/],
-  ['byte', /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/],
   ['hexcolor', /^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/],
   ['duration', /^-?(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d|w))+$/],
 ]);
@@ -22,6 +21,7 @@ const patterns: ReadonlyMap<string, RegExp> = new Map([
 const others = [
   'date',
   'bsonobjectid',
+  'byte',
   'uri',
   'ipv4',
   'ipv6',
@@ -80,6 +80,9 @@ export function hasFormat(format: string, text: string): boolean {
       const time = Date.parse(`${text}T00:00:00Z`);
       return !Number.isNaN(time) && new Date(time).toISOString().startsWith(`${text}T`);
     }
+    case 'byte':
+      // govalidator's Base64: of any length, not empty. No group is repeated, so that a megabyte takes milliseconds.
+      return text !== '' && text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
     case 'k8s-short-name':
       return isDNS1123Label(text).length === 0;
     case 'k8s-long-name':

@@ -1,3 +1,4 @@
+import { compareText } from './go-text.ts';
 import { isRecord } from './json.ts';
 import { formatTime } from './time.ts';
 
@@ -135,6 +136,15 @@ export function compareResourceVersions(a: string, b: string): number {
 
 function isNumber(text: string): boolean {
   return /^(?:0|[1-9][0-9]*)$/.test(text);
+}
+
+/** Of two that want the same the older one counts, then that of the first `namespace/name`. */
+export function compareAge({ metadata: a }: KubeObject, { metadata: b }: KubeObject): number {
+  return (
+    compareText(a.creationTimestamp ?? '', b.creationTimestamp ?? '') ||
+    compareText(a.namespace ?? '', b.namespace ?? '') ||
+    compareText(a.name ?? '', b.name ?? '')
+  );
 }
 
 /** Conditions in the status of objects (meta/v1 Condition and the older forms of it). */

@@ -1,7 +1,7 @@
 /** Objects as people name them in commands, as kubectl does: `web`, `shop/web`, `pod/shop/web`, `deploy/web`. */
 
 /** The kinds of objects that make Pods. */
-const workloadKinds = [
+export const workloadKinds = [
   'Deployment',
   'ReplicaSet',
   'ReplicationController',
@@ -15,7 +15,7 @@ export type WorkloadKind = (typeof workloadKinds)[number];
 export type ReferenceKind = 'Pod' | 'Service' | 'Node' | WorkloadKind;
 
 /** Short names of kubectl; the singular and the plural are known as well. */
-const shortNames: Readonly<Record<ReferenceKind, string>> = {
+export const shortNames: Readonly<Record<ReferenceKind, string>> = {
   Pod: 'po',
   Service: 'svc',
   Node: 'no',

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Metrics } from './metrics.ts';
+import type { Metrics, MetricsSnapshot } from './metrics.ts';
 
 /** Not imported: that would load the fetch of Node.js too, 13 MiB. */
 const { createServer } = process.getBuiltinModule('node:http');
@@ -10,6 +10,20 @@ export interface HealthCheck {
   /** Lower case with dashes; shown by `?verbose`. */
   readonly name: string;
   check(): string | undefined;
+}
+
+/** One whose answer comes from another process. */
+export interface RemoteHealthCheck {
+  readonly name: string;
+  check(): Promise<string | undefined>;
+}
+
+/** Processes that do the same as this one, and are judged and counted with it. */
+export interface Peers {
+  readonly live: readonly RemoteHealthCheck[];
+  readonly ready: readonly RemoteHealthCheck[];
+  /** Their metrics of now, and what is known of those that have ended. */
+  snapshots(): Promise<readonly MetricsSnapshot[]>;
 }
 
 export interface HealthOptions {
@@ -24,6 +38,7 @@ export interface HealthOptions {
   readonly ready: readonly HealthCheck[];
   /** Constant answers, by path. */
   readonly texts?: Readonly<Record<string, string>>;
+  readonly peers?: Peers | undefined;
 }
 
 /**
@@ -75,17 +90,17 @@ export class HealthServer {
       return;
     }
     const verbose = new URLSearchParams(query).has('verbose');
+    const { live, ready, metrics, peers } = this.#options;
     switch (path) {
       case '/healthz':
       case '/livez':
-        report(response, path.slice(1), this.#options.live, verbose);
+        await report(response, path.slice(1), [...live, ...(peers?.live ?? [])], verbose);
         return;
       case '/readyz':
-        report(response, 'readyz', this.#options.ready, verbose);
+        await report(response, 'readyz', [...ready, ...(peers?.ready ?? [])], verbose);
         return;
       case '/metrics': {
-        const { metrics } = this.#options;
-        const text = await metrics.scrape();
+        const text = await metrics.scrape(await peers?.snapshots());
         response.writeHead(200, { 'content-type': metrics.registry.contentType });
         response.end(text);
         return;
@@ -98,13 +113,15 @@ export class HealthServer {
   }
 }
 
-function report(
+async function report(
   response: ServerResponse,
   name: string,
-  checks: readonly HealthCheck[],
+  checks: readonly (HealthCheck | RemoteHealthCheck)[],
   verbose: boolean,
-): void {
-  const results = checks.map((check) => ({ name: check.name, problem: check.check() }));
+): Promise<void> {
+  const results = await Promise.all(
+    checks.map(async (check) => ({ name: check.name, problem: await check.check() })),
+  );
   const failed = results.some(({ problem }) => problem !== undefined);
   if (!failed && !verbose) {
     reply(response, 200, 'ok');

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { collectProcessMetrics } from './process-metrics.ts';
 import { version } from './version.ts';
 
@@ -6,6 +6,31 @@ import { version } from './version.ts';
 const queueBuckets = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1000];
 /** Buckets in seconds, as client-go's for requests. */
 const requestBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
+
+/** The values of a process at one time, as another process of ours gets them. */
+export type MetricsSnapshot = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+
+/**
+ * The metrics of processes that share their work: counters and histograms are summed, gauges as each says
+ * (`aggregator`).
+ *
+ * @param snapshots first that of the process which stands for all, where only one value has a meaning.
+ */
+export function mergedMetrics(snapshots: readonly MetricsSnapshot[]): Registry {
+  // prom-client leaves out when a process began: all began with the first one.
+  const all = snapshots.map((one) =>
+    one.map((metric) =>
+      metric.name === 'process_start_time_seconds' ? { ...metric, aggregator: 'first' } : metric,
+    ),
+  );
+  return AggregatorRegistry.aggregate(all);
+}
+
+/** What stays true of a process that has ended: a sum that fell would look like a restart of all. */
+export function countsOf(snapshot: MetricsSnapshot): MetricsSnapshot {
+  const counted: readonly string[] = ['counter', 'histogram'];
+  return snapshot.filter(({ type }) => counted.includes(String(type)));
+}
 
 /**
  * The metrics of a process: one registry, and the families that several rooms write to. Names and labels are
@@ -87,6 +112,7 @@ export class Metrics {
     this.longestRunning = new Gauge({
       name: 'workqueue_longest_running_processor_seconds',
       help: 'Time spent so far on the longest-running key in progress.',
+      aggregator: 'max',
       ...queue,
     });
     this.reconciles = new Counter({
@@ -109,15 +135,16 @@ export class Metrics {
       registers,
     });
     const cache = { labelNames: ['resource'] as const, registers };
+    const ofEach = { aggregator: 'max', ...cache } as const;
     this.cacheObjects = new Gauge({
       name: 'servicenet_cache_objects',
       help: 'Objects in a cache.',
-      ...cache,
+      ...ofEach,
     });
     this.cacheAge = new Gauge({
       name: 'servicenet_cache_age_seconds',
       help: 'Time since a watch last received anything: an event, a bookmark or a list.',
-      ...cache,
+      ...ofEach,
     });
     this.lists = new Counter({ name: 'servicenet_reflector_lists_total', help: 'Full lists.', ...cache });
     this.watches = new Counter({
@@ -146,6 +173,7 @@ export class Metrics {
       name: 'servicenet_build_info',
       help: 'Always 1; the label is the running version.',
       labelNames: ['version'],
+      aggregator: 'first',
       registers,
     }).set({ version: version() }, 1);
   }
@@ -156,14 +184,29 @@ export class Metrics {
     return () => this.#refreshers.delete(refresh);
   }
 
-  /** The content of `/metrics`. */
-  async scrape(): Promise<string> {
-    for (const refresh of this.#refreshers) refresh();
+  /**
+   * The content of `/metrics`.
+   *
+   * @param others values of other processes that do the same.
+   */
+  async scrape(others: readonly MetricsSnapshot[] = []): Promise<string> {
+    if (others.length > 0) return mergedMetrics([await this.snapshot(), ...others]).metrics();
+    this.#refresh();
     return this.registry.metrics();
+  }
+
+  /** The values of now, for another process. */
+  async snapshot(): Promise<MetricsSnapshot> {
+    this.#refresh();
+    return this.registry.getMetricsAsJSON();
   }
 
   /** Adds CPU, memory, garbage collection and event-loop delay of the process. Once per process. */
   collectProcessMetrics(): void {
     collectProcessMetrics(this.registry);
+  }
+
+  #refresh(): void {
+    for (const refresh of this.#refreshers) refresh();
   }
 }

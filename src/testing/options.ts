@@ -18,6 +18,7 @@ import {
   bearerToken,
   containerModes,
   existingPrograms,
+  gatewayApis,
   imageChoices,
   type LocalClusterConfig,
   platforms,
@@ -44,6 +45,11 @@ export interface TestServerOptions {
    * `openshift` also serves the kinds of OpenShift's network, such as Route, EgressFirewall and EgressIP; default `kubernetes`.
    */
   readonly platform?: 'kubernetes' | 'openshift' | undefined;
+  /**
+   * `standard` serves the kinds of Gateway API's standard channel, unless its definitions in the data directory are newer;
+   * default `none`.
+   */
+  readonly gatewayApi?: 'standard' | 'none' | undefined;
   /** Keeps everything in this directory; default: in memory. */
   readonly dataDirectory?: string | undefined;
   /** 0, the default, takes any free port. */
@@ -99,6 +105,7 @@ const names: readonly (keyof TestServerOptions)[] = [
   'allocation',
   'token',
   'platform',
+  'gatewayApi',
   'dataDirectory',
   'port',
   'controllers',
@@ -138,6 +145,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     authorizationMode: read('authorizationMode', or('AlwaysAllow', oneOf(...authorizationModes).read)),
     allocation,
     platform,
+    gatewayApi: read('gatewayApi', or('none', oneOf(...gatewayApis).read)),
     dataDir: read('dataDirectory', optional(nonEmpty)),
     nodes,
     network: read('network', or(false, boolean)) ? 'on' : 'off',

@@ -55,6 +55,7 @@ export class Connection {
   async request({ method, path, body = '', contentType = 'application/json' }: Call): Promise<Buffer> {
     const length = Buffer.byteLength(body);
     const content = length === 0 ? '' : `Content-Type: ${contentType}\r\nContent-Length: ${length}\r\n`;
+    if (this.#socket.destroyed) throw new Error('the server has closed the connection, which was idle');
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
       this.#socket.write(`${method} ${path} HTTP/1.1\r\n${this.#common}${content}\r\n${body}`);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import type { Connection } from './connection.ts';
 
-/** Milliseconds in which everything must be written. */
+/** Milliseconds without a further endpoint after which something is wrong. */
 const deadline = 300_000;
 
 const namespace = '/api/v1/namespaces/default';
@@ -73,10 +73,16 @@ async function endpoints(connection: Connection): Promise<number> {
 
 /** Waits until every Pod is in a slice. */
 async function settle(connection: Connection, pods: number): Promise<void> {
-  const end = performance.now() + deadline;
-  while ((await endpoints(connection)) < pods) {
-    if (performance.now() > end) throw new Error(`not settled in ${deadline} ms`);
-    await sleep(2000);
+  let last = { count: -1, at: performance.now() };
+  for (;;) {
+    const began = performance.now();
+    const count = await endpoints(connection);
+    if (count >= pods) return;
+    const now = performance.now();
+    if (count > last.count) last = { count, at: now };
+    if (now - last.at > deadline) throw new Error(`not settled: ${count} endpoints of ${pods}`);
+    // The server has to read all of them for an answer.
+    await sleep(Math.max(2000, 4 * (now - began)));
   }
 }
 

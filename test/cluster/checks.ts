@@ -86,6 +86,7 @@ const checks: readonly Check[] = [
   { name: 'EgressIP: Pods leave by the address, from both nodes', needs: ['egress'], run: egressIp },
   { name: 'router: a request by an Ingress, at an address of the pool', needs: ['router'], run: router },
   { name: 'EgressFirewall: denies what its rules do', needs: ['policy'], run: egressFirewall },
+  { name: 'flows: who connected, and what a policy denied', needs: ['flows', 'policy'], run: flows },
   { name: 'trace from outside names the node that announces', needs: [], run: traceFromOutside },
   // The last: from here on kube-proxy carries Services.
   { name: 'the way back: clean-up on every node, then kube-proxy', needs: ['node'], run: wayBack },
@@ -364,6 +365,41 @@ async function egressFirewall(rig: Rig): Promise<string> {
   } finally {
     end();
   }
+}
+
+/** By a token for flows alone: the kubeconfig has a client certificate, which agents cannot check. */
+async function flows(rig: Rig): Promise<string> {
+  const [from, to] = rig.nodes.map(({ name }) => podOf(rig, name));
+  const [{ name: node } = { name: 'n1' as const }] = rig.nodes;
+  const account = `${namespace}:viewer`;
+  call(rig, '--namespace', namespace, 'create', 'serviceaccount', 'viewer');
+  for (const words of [
+    ['clusterrolebinding', '--clusterrole=servicenet-flows-viewer'],
+    ['rolebinding', '--clusterrole=view', `--namespace=${namespace}`],
+  ]) {
+    const [kind = '', ...rest] = words;
+    call(rig, 'create', kind, 'servicenet-checks-flows', ...rest, `--serviceaccount=${account}`);
+  }
+  const [nsenter, ...rest] = onMachine('cp');
+  const expectFlow = (outcome: string): string =>
+    run(nsenter, [
+      ...[...rest, process.execPath, 'src/main.js', 'flows', '--kubeconfig', rig.kubeconfig],
+      ...['--service-account', `${namespace}/viewer`, '--timeout', '30s', '-o', 'json', '--expect'],
+      `pod/${namespace}/${from?.name} pod/${namespace}/${to?.name}:8080 ${outcome}`,
+    ]);
+  const answers = (): boolean => isTrue(() => askFromPod(rig, node, `http://${to?.ip}:8080/hostname`) !== '');
+  await until('an answer', 30, answers);
+  expectFlow('connected');
+  apply(rig, {
+    ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: 'none', namespace } },
+    spec: { podSelector: { matchLabels: labels }, policyTypes: ['Ingress'] },
+  });
+  await until('no answer', 30, () => !answers());
+  const denied = expectFlow('dropped');
+  call(rig, '--namespace', namespace, 'delete', 'networkpolicy', 'none');
+  await until('an answer', 30, answers);
+  must(denied.includes(`NetworkPolicy ${namespace}/none`), denied);
+  return '';
 }
 
 async function router(rig: Rig): Promise<string> {

@@ -5,7 +5,7 @@ import {
   createCertificateAuthority,
   issueClientCertificate,
   issueServerCertificate,
-} from '../../src/apiserver/pki/certificates.ts';
+} from '../../src/tls/certificates.ts';
 import { machines, nodeNames, ranges } from './addresses.ts';
 import { onMachine, run, start, until } from './processes.ts';
 import { program } from './programs.ts';

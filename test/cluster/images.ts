@@ -12,8 +12,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { textAt } from '../../src/objects/json.ts';
+import { suiteImages } from '../gateway-api/suite.ts';
 import { wordsOf } from '../support/dockerfile.ts';
 import { buildImageRoot, debianRoot, imageStage } from '../support/image-root.ts';
 import { pauseImage } from './node.ts';
@@ -105,16 +106,16 @@ function agnhostArchive(hasCoreDns: boolean): string {
   return file;
 }
 
-function programArchive(name: 'pause' | 'coredns', tag: string): string {
+function programArchive(name: 'pause' | 'coredns' | 'echo-basic', tags: readonly string[]): string {
   const built = program(name);
-  const hash = createHash('sha256').update(built).update(tag).digest('hex').slice(0, 12);
+  const hash = createHash('sha256').update(built).update(tags.join(' ')).digest('hex').slice(0, 12);
   const file = join(cache, 'images', `${name}-${hash}.tar`);
   if (existsSync(file)) return file;
   mkdirSync(join(cache, 'images'), { recursive: true });
   const root = mkdtempSync(join(cache, 'images', '.root-'));
   chmodSync(root, 0o755);
   copyFileSync(built, join(root, name));
-  writeArchive(file, root, { Entrypoint: [`/${name}`], Env: [path] }, [tag]);
+  writeArchive(file, root, { Entrypoint: [`/${name}`], Env: [path] }, tags);
   rmSync(root, { recursive: true });
   return file;
 }
@@ -141,16 +142,24 @@ function servicenetArchive(directory: string): string {
   return file;
 }
 
-/**
- * The archives that every node imports.
- *
- * @param hasCoreDns whether CoreDNS is among them: the first time, its build takes as long as Kubernetes'.
- */
-export function makeImages(directory: string, hasCoreDns: boolean): string[] {
+/** What nodes have images of beside pause, agnhost and servicenet. */
+export interface ImageNeeds {
+  /** The first time, its build takes as long as Kubernetes'. */
+  readonly hasCoreDns: boolean;
+  /** The suite of Gateway API runs. */
+  readonly hasGateways: boolean;
+}
+
+/** The archives that every node imports. */
+export function makeImages(directory: string, { hasCoreDns, hasGateways }: ImageNeeds): string[] {
   mkdirSync(join(directory, 'build'), { recursive: true });
+  const coreDnsTags = hasGateways ? suiteImages('registry.k8s.io/coredns/coredns') : [];
   return [
-    programArchive('pause', pauseImage),
-    ...(hasCoreDns ? [programArchive('coredns', coreDnsImage)] : []),
+    programArchive('pause', [pauseImage]),
+    ...(hasCoreDns || hasGateways ? [programArchive('coredns', [coreDnsImage, ...coreDnsTags])] : []),
+    ...(hasGateways
+      ? [programArchive('echo-basic', suiteImages('registry.k8s.io/gateway-api/echo-basic'))]
+      : []),
     agnhostArchive(hasCoreDns),
     servicenetArchive(directory),
   ];

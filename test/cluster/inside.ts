@@ -1,16 +1,17 @@
 /** The cluster, from within namespaces that `run.ts` made: all that it starts and mounts goes with them. */
-import { mkdirSync } from 'node:fs';
+import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isStringList, parseRecord, textAt, at } from '../../src/objects/json.ts';
 import { machines, nodeNames, ranges } from './addresses.ts';
+import { runGatewaySuite } from '../gateway-api/suite.ts';
 import { figures, runChecks } from './checks.ts';
 import { startControlPlane } from './control-plane.ts';
 import { Node, words } from './node.ts';
 import { deployCoreDns, startKubeProxy } from './peers.ts';
 import { run, until } from './processes.ts';
-import { type Component, deployChart, deployServicenet, endpointsControllers } from './servicenet.ts';
+import { deployChart, deployServicenet, endpointsControllers, readComponents } from './servicenet.ts';
 import { runSuite, type TestResult } from './suite.ts';
-import { suites } from './suites.ts';
+import { gatewaySuite, suites } from './suites.ts';
 
 const settings = parseRecord(process.argv[2] ?? '') ?? {};
 const setting = (name: string): string => textAt(settings, name);
@@ -24,7 +25,7 @@ run('mount', ['-t', 'tmpfs', 'tmpfs', '/run']);
 mkdirSync('/run/netns');
 const addresses = Object.entries(machines).flatMap(([name, each]) => [name, ...Object.values(each)]);
 run(join(import.meta.dirname, 'lan.sh'), [...ranges.pods, ...addresses]);
-const components = setting('components').split(',').filter(isComponent);
+const components = readComponents(setting('components'));
 const hasEndpoints = setting('with') === 'servicenet' && components.includes('endpoints');
 const kubeconfig = await startControlPlane(directory, logs, hasEndpoints ? endpointsControllers : []);
 console.log(`kube-apiserver is ready after ${seconds()}`);
@@ -42,7 +43,7 @@ if (setting('with') === 'servicenet') {
     deployChart(kubeconfig, components);
     deployCoreDns(kubeconfig);
   } else {
-    deployServicenet(kubeconfig, directory, components);
+    deployServicenet(kubeconfig, directory, components, setting('suites').split(',').includes(gatewaySuite));
   }
 } else {
   startKubeProxy(nodes, join(directory, 'pki'), logs);
@@ -52,6 +53,11 @@ console.log(`${setting('with')} is ready after ${seconds()}`);
 
 const results: TestResult[] = [];
 for (const name of setting('suites').split(',').filter(Boolean)) {
+  if (name === gatewaySuite) {
+    const ran = await gatewayTests();
+    results.push(...ran.filter(({ state }) => state !== 'skipped'));
+    continue;
+  }
   const suite = suites.find((each) => each.name === name);
   if (suite === undefined) throw new Error(`there is no suite ${name}`);
   const focus = setting('focus');
@@ -79,6 +85,14 @@ if (at(settings, 'keep') === true) {
 console.log(`\n${passed} passed, ${results.length - passed} failed`);
 process.exit(passed === results.length ? 0 : 1);
 
-function isComponent(name: string): name is Component {
-  return ['node', 'dns', 'policy', 'router', 'endpoints', 'egress'].includes(name);
+/** The core and what is claimed of all profiles of Gateways, from a machine that is no node and not in their network. */
+function gatewayTests(): Promise<TestResult[]> {
+  const [usable = ''] = ranges.loadBalancers[0].split('-').toReversed();
+  return runGatewaySuite({
+    ...{ kubeconfig, before: words('far'), minutes: 60, usable, unusable: '203.0.113.250' },
+    flags: ['-conformance-profiles=GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP,GATEWAY-UDP'],
+    onLine: (line) => {
+      appendFileSync(join(logs, `${gatewaySuite}.log`), `${line}\n`);
+    },
+  });
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 /** The Kubernetes whose programs are built: the version that `modules/kubernetes/go.mod` requires. */
 const kubernetesVersion = /k8s\.io\/kubernetes (v\S+)/.exec(
@@ -23,7 +23,7 @@ const kubernetesFlags = ['gitVersion', 'gitMajor', 'gitMinor']
   .join(' ');
 
 interface Program {
-  /** The folder of its go.mod below `modules`. */
+  /** The folder of its go.mod, from `modules` on. */
   readonly module: string;
   readonly package: string;
   /** Built by `go test -c`. */
@@ -32,6 +32,7 @@ interface Program {
 
 const containerd = 'github.com/containerd/containerd/v2/cmd';
 const cni = 'github.com/containernetworking/plugins/plugins';
+const gatewayApi = '../../gateway-api';
 
 /** Every program by its file name. */
 const programs = {
@@ -57,6 +58,8 @@ const programs = {
   coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
   helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm' },
   pause: { module: 'pause', package: '.' },
+  'echo-basic': { module: gatewayApi, package: 'sigs.k8s.io/gateway-api/conformance/echo-basic' },
+  'gateway-api.test': { module: gatewayApi, package: '.', isTest: true },
 } as const satisfies Record<string, Program>;
 
 export type ProgramName = keyof typeof programs;
@@ -66,10 +69,10 @@ function pathOf(name: ProgramName): string {
   const { module } = programs[name];
   const folder = join(import.meta.dirname, 'modules', module);
   const hash = createHash('sha256');
-  for (const file of ['go.mod', 'go.sum', 'main.go']) {
+  for (const file of ['go.mod', 'go.sum', 'main.go', 'conformance_test.go']) {
     if (existsSync(join(folder, file))) hash.update(readFileSync(join(folder, file)));
   }
-  return join(cache, 'programs', `${module}-${hash.digest('hex').slice(0, 12)}`, name);
+  return join(cache, 'programs', `${basename(module)}-${hash.digest('hex').slice(0, 12)}`, name);
 }
 
 export function isBuilt(name: ProgramName): boolean {

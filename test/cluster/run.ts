@@ -11,7 +11,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { makeImages } from './images.ts';
 import { program, type ProgramName } from './programs.ts';
-import { suites } from './suites.ts';
+import { readComponents } from './servicenet.ts';
+import { gatewaySuite, suites } from './suites.ts';
 
 const { values } = parseArgs({
   options: {
@@ -37,7 +38,7 @@ const usage = `npm run test:cluster [-- OPTION...]
   --with=servicenet             or kube-proxy,coredns: what carries Services and answers DNS
   --components=node,dns         the components of deploy beside those of the overlay homelab
   --chart                       by helm with the chart, and CoreDNS, which the chart does not replace
-  --suites=conformance          of ${suites.map(({ name }) => name).join(', ')}
+  --suites=conformance          of ${[...suites.map(({ name }) => name), gatewaySuite].join(', ')}
   --focus=TEXT                  only the tests of the suites whose name has this
   --checks                      what the suite does not know: hand-over by ARP and BGP, egress, router
   --keep                        leave the cluster until Ctrl-C
@@ -106,14 +107,17 @@ async function main(): Promise<void> {
   if (isRunning()) {
     throw new Error('another cluster runs on this machine: end it first');
   }
+  readComponents(values.components);
   const hasPeers = values.with !== 'servicenet';
+  const hasGateways = values.suites.split(',').includes(gatewaySuite);
   const hasCoreDns = hasPeers || values.chart || values.suites.split(',').includes('core');
   const all: readonly ProgramName[] = [
     ...(['etcd', 'containerd', 'containerd-shim-runc-v2', 'ctr', 'bridge', 'host-local'] as const),
     ...(['loopback', 'portmap', 'pause', 'kube-apiserver', 'kube-controller-manager'] as const),
     ...(['kube-scheduler', 'kubelet', 'kubectl', 'agnhost', 'e2e.test'] as const),
     ...(hasPeers || values.checks ? (['kube-proxy'] as const) : []),
-    ...(hasCoreDns ? (['coredns'] as const) : []),
+    ...(hasCoreDns || hasGateways ? (['coredns'] as const) : []),
+    ...(hasGateways ? (['gateway-api.test', 'echo-basic'] as const) : []),
     ...(values.chart ? (['helm'] as const) : []),
   ];
   all.forEach(program);
@@ -123,7 +127,7 @@ async function main(): Promise<void> {
   const logs = mkdtempSync(join(tmpdir(), 'servicenet-cluster-logs-'));
   mkdirSync(join(directory, 'pki'), { recursive: true });
   try {
-    const images = makeImages(directory, hasCoreDns);
+    const images = makeImages(directory, { hasCoreDns, hasGateways });
     const settings = JSON.stringify({ ...values, directory, logs, images });
     await removeCgroups();
     // With the first process of the namespace all others end, and with them its mounts and networks go.

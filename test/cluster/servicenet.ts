@@ -8,7 +8,17 @@ import { program } from './programs.ts';
 const namespace = 'servicenet-system';
 
 /** The components of `deploy` beside those of the overlay `homelab`. */
-export type Component = 'node' | 'dns' | 'policy' | 'router' | 'endpoints' | 'egress';
+const componentNames = ['node', 'dns', 'policy', 'flows', 'router', 'endpoints', 'egress'] as const;
+export type Component = (typeof componentNames)[number];
+
+/** Reads the names of components, between commas. @throws {Error} for a name that is none. */
+export function readComponents(text: string): readonly Component[] {
+  return text.split(',').map((name) => {
+    const found = componentNames.find((each) => each === name);
+    if (found === undefined) throw new Error(`--components: no "${name}": of ${componentNames.join(', ')}`);
+    return found;
+  });
+}
 
 /** What kube-controller-manager does not run beside the component `endpoints`, as its kustomization says. */
 export const endpointsControllers = [
@@ -22,12 +32,14 @@ export const endpointsControllers = [
  * the address of the API server, the cluster's range of Pods, and a pool.
  *
  * @param directory where the kustomization is written.
+ * @param hasGateways with Gateway API, as docs/gateway-api.md says.
  * @throws {Error} where something is not ready after three minutes.
  */
 export function deployServicenet(
   kubeconfig: string,
   directory: string,
   components: readonly Component[],
+  hasGateways: boolean,
 ): void {
   const deploy = join(realpathSync('.'), 'deploy');
   const overlay = join(realpathSync(directory), 'overlay');
@@ -53,6 +65,19 @@ export function deployServicenet(
   const literals = server.map((text) => `--from-literal=${text}`);
   call(...['--namespace', namespace, 'create', 'configmap', 'servicenet-node'], ...literals);
   defineKinds(kubeconfig, components);
+  if (hasGateways) {
+    call('apply', '--server-side', '--kustomize', join(deploy, 'crds/gateway-api'));
+    call(
+      'wait',
+      '--for=condition=Established',
+      'crd/gatewayclasses.gateway.networking.k8s.io',
+      '--timeout=60s',
+    );
+    const spec = { controllerName: 'servicenet.dev/gateway' };
+    const kind = { apiVersion: 'gateway.networking.k8s.io/v1', kind: 'GatewayClass' };
+    const gatewayClass = { ...kind, metadata: { name: 'servicenet' }, spec };
+    kubectl(kubeconfig, ['apply', '-f', '-'], JSON.stringify(gatewayClass));
+  }
   call('apply', '--server-side', '--kustomize', overlay);
   addPool(kubeconfig);
 }
@@ -82,6 +107,7 @@ export function deployChart(kubeconfig: string, components: readonly Component[]
 const chartValues = {
   node: 'node.enabled',
   policy: 'policy.enabled',
+  flows: 'flows.enabled',
   router: 'router.enabled',
   endpoints: 'controllers.endpoints',
   egress: 'announce.egress',

@@ -81,3 +81,6 @@ export const suites: readonly Suite[] = [
     byDefault: false,
   },
 ];
+
+/** The suite of Gateway API (test/gateway-api), which is not Kubernetes'. It wants the component `router`. */
+export const gatewaySuite = 'gateway-api';

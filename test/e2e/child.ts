@@ -35,6 +35,10 @@ export class Child {
     return this.#process.exitCode === null && this.#process.signalCode === null;
   }
 
+  get pid(): number {
+    return this.#process.pid ?? 0;
+  }
+
   /** Its exit code; null while it runs, and when a signal ended it. */
   get code(): number | null {
     return this.#process.exitCode;

@@ -1,12 +1,12 @@
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   createCertificateAuthority,
   issueClientCertificate,
   issueServerCertificate,
-} from '../../src/apiserver/pki/certificates.ts';
+} from '../../src/tls/certificates.ts';
 import { dispatchers } from '../../src/client/http-transport.ts';
 import { HttpTransport } from '../../src/client/http-transport.ts';
 import { kubeConfigIdentity } from '../../src/client/credentials/kubeconfig.ts';
@@ -345,6 +345,44 @@ describe('a user of a kubeconfig', () => {
     const transport = new HttpTransport(identity, dispatchers(identity.proxy));
     cleanups.push(() => transport.close());
     expect(await bearer(transport)).toBeUndefined();
+  });
+});
+
+describe('a kubeconfig of several files', () => {
+  it('is read by client-node, with what one file says', async () => {
+    const issued = issueClientCertificate(authority, 'me', ['group'], validity);
+    const crt = join(folder, 'client.crt');
+    await writeFile(crt, issued.certificate);
+    const users = [
+      { token: 't' },
+      { username: 'name', password: 'secret' },
+      { 'client-certificate': 'client.crt', 'client-key-data': base64(issued.key), token: 'both' },
+    ];
+    const file = join(folder, 'config');
+    const second = join(folder, 'second');
+    await writeFile(second, JSON.stringify({ apiVersion: 'v1', kind: 'Config', 'current-context': 'x' }));
+    for (const user of users) {
+      await connect(user, { 'tls-server-name': 'server', 'insecure-skip-tls-verify': true });
+      const one = await kubeConfigIdentity({ kind: 'kubeconfig', path: file }, clock);
+      vi.stubEnv('KUBECONFIG', [file, second].join(delimiter));
+      const several = await kubeConfigIdentity({ kind: 'kubeconfig' }, clock);
+      expect(await one.credentials()).toEqual(await several.credentials());
+      expect([one.server, one.proxy]).toEqual([several.server, several.proxy]);
+    }
+  });
+
+  it.each([
+    [
+      'with a provider that is none of ours',
+      { 'auth-provider': { name: 'gcp', config: {} } },
+      {},
+      'Token is expired',
+    ],
+    ['without a server', {}, { server: '' }, 'cluster.server is missing'],
+  ])('%s is left to client-node, as its errors', async (_, user, cluster, error) => {
+    await expect(connect(user, cluster).then((transport) => transport.request('GET', '/'))).rejects.toThrow(
+      error,
+    );
   });
 });
 

@@ -8,7 +8,7 @@ import {
   createCertificateAuthority,
   issueClientCertificate,
   issueServerCertificate,
-} from '../../src/apiserver/pki/certificates.ts';
+} from '../../src/tls/certificates.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Clock } from '../../src/client/clock.ts';
 import { retryAfterOf } from '../../src/client/errors.ts';

@@ -16,7 +16,7 @@ const components = readdirSync('deploy/components').filter((name) => !['agent', 
 const agent = 'DaemonSet/servicenet-agent';
 
 /** The components that add to the agent. */
-const features = ['node', 'announce', 'egress', 'policy'];
+const features = ['node', 'announce', 'egress', 'policy', 'flows'];
 
 /** The arguments of a workload's first container. */
 function argumentsOf(objects: readonly KubeObject[], name: string): readonly string[] {

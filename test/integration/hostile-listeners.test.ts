@@ -23,6 +23,7 @@ import { startDns } from '../support/dns/dns-server.ts';
 import { freePort } from '../support/free-port.ts';
 import { numberAt } from '../../src/objects/json.ts';
 import { askAsPage, startPage } from '../support/page.ts';
+import { type RunningFlowServer, startFlowServer } from '../support/flow-server.ts';
 import { portOf } from '../support/router/router.ts';
 
 /**
@@ -38,8 +39,9 @@ const address = '127.0.0.1';
 const log = pino({ enabled: false });
 const closers: (() => unknown)[] = [];
 
-const ports = { page: 0, metrics: 0, tcp: 0, udp: 0, dns: 0, backend: 0, upstream: 0 };
+const ports = { flows: 0, page: 0, metrics: 0, tcp: 0, udp: 0, dns: 0, backend: 0, upstream: 0 };
 let isHostile = false;
+let flows: RunningFlowServer;
 const folder = mkdtempSync(join(tmpdir(), 'servicenet-hostile-'));
 const controlSocket = join(folder, 'control.sock');
 
@@ -88,6 +90,8 @@ beforeAll(async () => {
   const tcp = await TcpListener.open(localHost, address, ports.tcp, () => endpoint, log);
   const udp = await UdpListener.open(localHost, address, ports.udp, () => endpoint, systemClock, log);
   const api = await startApiServer({ controllers: [], nodes: 0 });
+  flows = await startFlowServer(api.client);
+  ports.flows = flows.port;
   const page = await startPage(api.client);
   ports.page = page.port;
   const control = await serveControl(
@@ -105,6 +109,7 @@ beforeAll(async () => {
     () => control?.close(),
     () => rmSync(folder, { recursive: true }),
     () => page.close(),
+    () => flows.close(),
     () => api.stop(),
   );
 });
@@ -137,6 +142,7 @@ async function answer(): Promise<void> {
       expect(await (await fetch(`http://${address}:${ports.metrics}/metrics`)).text()).toContain('# HELP');
       expect((await askAsPage(ports.page, 'GET', '/data/state?view=map')).status).toBe(200);
       expect(JSON.parse(await askedForLink())).toEqual({ link: 'http://127.0.0.1/' });
+      expect((await flows.ask('wrong')).statusCode).toBe(401);
       expect(await echoOverTcp()).toBe('echo');
       expect(await echoOverUdp()).toBe('echo');
       for (const flag of ['+tcp', '+notcp']) {
@@ -163,12 +169,13 @@ test(
     await answer();
     isHostile = true;
     const listeners = [
-      ...[ports.page, ports.metrics, ports.tcp, ports.dns].map((port) => ({
+      ...[ports.page, ports.metrics, ports.tcp, ports.dns, ports.flows].map((port) => ({
         protocol: 'tcp',
         address,
         port,
       })),
       ...[ports.udp, ports.dns].map((port) => ({ protocol: 'udp', address, port })),
+      { protocol: 'tls', address, port: ports.flows },
       { protocol: 'unix', address: controlSocket },
     ];
     const attack = spawn(process.execPath, [sender, String(seconds), seed, JSON.stringify(listeners)], {

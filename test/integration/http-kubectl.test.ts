@@ -15,7 +15,7 @@ import type { Handler } from '../../src/apiserver/http/exchange.ts';
 import { createRouter } from '../../src/apiserver/http/exchange.ts';
 import { createHttpServer, type HttpServer } from '../../src/apiserver/http/server.ts';
 import { openApiHandler } from '../../src/apiserver/discovery/openapi/handler.ts';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 

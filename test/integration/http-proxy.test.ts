@@ -12,7 +12,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createAuthenticator } from '../../src/apiserver/authentication/authenticator.ts';
 import { staticTokens } from '../../src/apiserver/authentication/authenticator.ts';
 import { createHttpServer, type HttpLimits } from '../../src/apiserver/http/server.ts';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import type { DialPod } from '../../src/apiserver/proxy/dial-pod.ts';
 import type { ProxyTarget } from '../../src/apiserver/proxy/endpoint-resolver.ts';
 import { proxyHandler } from '../../src/apiserver/proxy/handler.ts';

@@ -24,8 +24,8 @@ import {
   createCertificateAuthority,
   issueClientCertificate,
   issueServerCertificate,
-} from '../../src/apiserver/pki/certificates.ts';
-import * as der from '../../src/apiserver/pki/der.ts';
+} from '../../src/tls/certificates.ts';
+import * as der from '../../src/tls/der.ts';
 import { Stopwatch } from '../support/reference-time.ts';
 
 const now = new Date();

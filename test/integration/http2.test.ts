@@ -19,7 +19,7 @@ import {
   createCertificateAuthority,
   issueClientCertificate,
   issueServerCertificate,
-} from '../../src/apiserver/pki/certificates.ts';
+} from '../../src/tls/certificates.ts';
 import { textAt } from '../../src/objects/json.ts';
 import { notFound } from '../../src/objects/status.ts';
 import { startApiServer } from '../../src/testing/index.ts';

@@ -179,20 +179,69 @@ describe('servicenet trace', () => {
       );
       // The node of an endpoint is exempt; a machine outside is not, unless a node hides it.
       expect((await trace('outside', 'pod/shop/catalog')).code).toBe(1);
-      expect((await trace('-n', 'shop', '--matrix', '--port', '8080', '-o', 'wide')).output).toBe(
-        [
-          '    FROM \\ TO   1 2 3',
-          '1   admin       . . X',
-          '2   cart        . . .',
-          '3   catalog     . . .',
-          '',
-          '. reachable, X not',
-          '',
-        ].join('\n'),
+      const byPod = (await trace('-n', 'shop', '--matrix', '--port', '8080', '-o', 'wide')).output.split(
+        '\n',
       );
-      // At the ports of Services.
-      expect((await trace('-n', 'shop', '--matrix')).output).toMatch(/^1 +pod\/admin +1 .* X$/m);
+      expect(byPod.slice(0, 4)).toEqual([
+        'FROM \\ TO     PODS   1 2 3 4',
+        'pod/admin     1      . . X .',
+        'pod/cart      1      . . + .',
+        'pod/catalog   1      . . . .',
+      ]);
+      expect(byPod.join('\n')).toMatch(
+        /^X NetworkPolicy shop\/web spec\.ingress: the policy isolates the Pod, and no rule matches \(\d cells\)$/m,
+      );
     });
+  });
+
+  test('plans what a policy would change, as it changes it then', async () => {
+    const matrix = async (...flags: readonly string[]): Promise<unknown> =>
+      JSON.parse((await trace('-n', 'shop', '--matrix', '-o', 'json', ...flags)).output);
+    const cells = (reach: unknown): ReadonlyMap<string, string> =>
+      new Map(
+        listAt(reach, 'sources').flatMap((source, row) =>
+          listAt(reach, 'destinations').map((destination, column): [string, string] => [
+            `${textAt(source, 'name')} ${textAt(destination, 'name')}`,
+            textAt(
+              listAt(reach, 'cells')[row] === undefined
+                ? undefined
+                : listAt(listAt(reach, 'cells')[row])[column],
+              'verdict',
+            ),
+          ]),
+        ),
+      );
+    const spec = { podSelector: {}, policyTypes: ['Egress'], egress: [{ to: [{ podSelector: {} }] }] };
+    const policy = {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: { name: 'web' },
+      spec,
+    };
+    const folder = await mkdtemp(join(tmpdir(), 'servicenet-plan-'));
+    const file = join(folder, 'policy.json');
+    await writeFile(file, JSON.stringify(policy));
+    try {
+      const before = cells(await matrix());
+      const planned = listAt(await matrix('-f', file), 'changes').flatMap((change) => {
+        const [was, is] = [textAt(change, 'before', 'verdict'), textAt(change, 'after', 'verdict')];
+        const destination = textAt(change, 'destination').replace(/:\d+$/, '');
+        return was === is ? [] : [`${textAt(change, 'source')} ${destination}: ${is}`];
+      });
+      await withPolicy(spec, async () => {
+        const changed = [...cells(await matrix())].flatMap(([key, is]) =>
+          before.get(key) === is ? [] : [`${key}: ${is}`],
+        );
+        expect(changed).toContain('pod/shop/cart outside: denied');
+        expect(planned.toSorted()).toEqual(changed.toSorted());
+        const undone = await trace('-n', 'shop', '--matrix', '--delete', 'web');
+        expect(undone.output).toMatch(
+          /^pod\/shop\/cart +outside:443 +denied +open +no policy isolates the Pod$/m,
+        );
+      });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   test('judges egress before ingress', async () => {
@@ -265,6 +314,12 @@ describe('servicenet trace', () => {
       '"ingress/shop/web" names nothing: give svc/NAMESPACE/NAME:PORT',
     ],
     [['pod/shop/cart'], 'give a source and a destination'],
+    [
+      ['pod/shop/cart', 'catalog:80', '--delete', 'web'],
+      '--filename and --delete plan policies: give --matrix too',
+    ],
+    [['pod/shop/cart', 'catalog:80', '--by', 'pod'], '--by is for --matrix'],
+    [['-n', 'shop', '--matrix', '--delete', 'nothing'], 'there is no NetworkPolicy shop/nothing to delete'],
     [['--matrix', '-o', 'svg'], '--matrix: -o is table, wide or json'],
     [['--matrix', '-n', 'nowhere', '--port', '80'], 'there is no namespace nowhere'],
   ])('says what is wrong with %j, and exits with 2', async (args, message) => {

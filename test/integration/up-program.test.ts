@@ -157,7 +157,7 @@ describe('a command line that cannot be carried out', () => {
   test.each<[string, string[], string]>([
     ['an unknown flag', ['audit', '--bogus'], "error: unknown option '--bogus'"],
     ['a wrong value', ['audit', '--server', 'here'], 'servicenet: --server: must be a URL'],
-    ['an unknown source', ['import', 'calico'], 'Allowed choices are metallb, cilium, kube-vip.'],
+    ['an unknown source', ['import', 'calico'], 'Allowed choices are metallb, cilium, kube-vip, ingress.'],
     // 1 would mean that something was found.
     ['no kubeconfig', ['audit', '--kubeconfig', '/no/file'], 'cannot read the kubeconfig /no/file: ENOENT'],
     ['nothing to plan', ['pools', 'plan'], '--filename: give a file'],

@@ -6,7 +6,7 @@ import { StatusError } from '../../src/objects/status.ts';
 import { call } from './test-server.ts';
 
 /** Milliseconds within which all writes that are waited for must have come. */
-const timeoutMs = 240_000;
+const timeoutMs = 120_000;
 /** No decision depends on these, or they carry a precondition of their own. */
 const exempt = /\/(leases|events)\//;
 

@@ -7,7 +7,7 @@ import { keyOf, type KubeObject } from '../../src/objects/meta.ts';
 /** Informers of objects that a test has made: without a server, and always in sync. */
 export class FixedInformers implements Informers {
   readonly #objects = new Map<string, KubeObject>();
-  readonly #informers: Pick<FixedInformer<KubeObject>, 'set'>[] = [];
+  readonly #informers: Pick<FixedInformer<KubeObject>, 'set' | 'delete'>[] = [];
 
   /** Each call makes an informer of its own. */
   informer<T extends KubeObject>(resource: ResourceType<T>, options: InformerOptions<T> = {}): Informer<T> {
@@ -27,6 +27,12 @@ export class FixedInformers implements Informers {
       this.#objects.set(`${object.kind} ${keyOf(object)}`, object);
       for (const informer of this.#informers) informer.set(object);
     }
+  }
+
+  /** Takes the object of this kind and name away. */
+  delete(object: KubeObject): void {
+    this.#objects.delete(`${object.kind} ${keyOf(object)}`);
+    for (const informer of this.#informers) informer.delete(object);
   }
 }
 
@@ -73,6 +79,13 @@ class FixedInformer<T extends KubeObject> implements Informer<T> {
       if (old === undefined) handler.added?.(kept, false);
       else handler.updated?.(kept, old);
     }
+  }
+
+  /** Does nothing with objects of other resources. */
+  delete(object: KubeObject): void {
+    const old = this.#has(object) ? this.cache.delete(keyOf(object)) : undefined;
+    if (old === undefined) return;
+    for (const handler of this.#handlers) handler.deleted?.(old);
   }
 
   #has({ apiVersion, kind }: KubeObject): boolean {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { recordAt, textAt } from '../../src/objects/json.ts';
 

@@ -1,4 +1,4 @@
-import { type CertificateAuthority, issueClientCertificate } from '../pki/certificates.ts';
+import { type CertificateAuthority, issueClientCertificate } from '../../tls/certificates.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** The identity of this server to extension API servers, which trust the user headers of its requests. */

@@ -71,8 +71,12 @@ export interface Authenticator {
 
 /** Authenticates bearer tokens of one kind. */
 export interface TokenAuthenticator {
-  /** The user of a token; undefined when the token is of another kind or invalid. */
-  authenticateToken(token: string): UserInfo | undefined;
+  /**
+   * The user of a token; undefined when the token is of another kind or invalid.
+   *
+   * @param audiences it must be for one of these; absent: for this server.
+   */
+  authenticateToken(token: string, audiences?: readonly string[]): UserInfo | undefined;
   /** Whether an accepted token stays valid while the server runs. */
   readonly lasting: boolean;
 }
@@ -208,7 +212,9 @@ export function staticTokens(tokens: readonly StaticToken[]): TokenAuthenticator
   const known = tokens.map(({ token, user }) => ({ digest: digest(token), user }));
   return {
     lasting: true,
-    authenticateToken(token) {
+    authenticateToken(token, audiences) {
+      // They are for this server alone.
+      if (audiences !== undefined) return undefined;
       const offered = digest(token);
       let owner: UserInfo | undefined;
       for (const entry of known) if (timingSafeEqual(entry.digest, offered)) owner = entry.user;

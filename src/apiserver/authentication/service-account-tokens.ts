@@ -111,7 +111,7 @@ export function serviceAccountTokens(options: ServiceAccountTokensOptions): Serv
         expirationTimestamp: new Date(expires * 1000).toISOString().replace(/\.\d+Z$/, 'Z'),
       };
     },
-    authenticateToken(token) {
+    authenticateToken(token, audiences = [options.issuer]) {
       const [head, payload, signature, ...more] = token.split('.');
       if (head !== header || payload === undefined || signature === undefined || more.length > 0)
         return undefined;
@@ -121,17 +121,21 @@ export function serviceAccountTokens(options: ServiceAccountTokensOptions): Serv
       if (typeof signatureBytes === 'number' || !verify('sha256', signed, key, signatureBytes))
         return undefined;
       const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'));
-      return isRecord(claims) ? userOf(claims, options) : undefined;
+      return isRecord(claims) ? userOf(claims, options, audiences) : undefined;
     },
   };
 }
 
 /** The user of claims that this server signed; undefined for expired ones, and if one of their objects is gone. */
-function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserInfo | undefined {
+function userOf(
+  claims: JsonRecord,
+  options: ServiceAccountTokensOptions,
+  audiences: readonly string[],
+): UserInfo | undefined {
   const seconds = options.now() / 1000;
   const { exp, nbf, aud, jti } = claims;
   if (typeof exp !== 'number' || typeof nbf !== 'number' || seconds >= exp || seconds < nbf) return undefined;
-  if (!isStringList(aud) || !aud.includes(options.issuer)) return undefined;
+  if (!isStringList(aud) || !aud.some((each) => audiences.includes(each))) return undefined;
   const kubernetes = recordAt(claims, 'kubernetes.io');
   const { namespace } = kubernetes;
   const { name, uid } = recordAt(kubernetes, 'serviceaccount');

@@ -12,7 +12,7 @@ import {
 import fs from 'node:fs';
 import path from 'node:path';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { type CertificateAuthority, createCertificateAuthority } from './certificates.ts';
+import { type CertificateAuthority, createCertificateAuthority } from '../../tls/certificates.ts';
 
 /** The secrets of a server. */
 export interface ServerIdentity {

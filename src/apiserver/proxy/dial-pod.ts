@@ -1,7 +1,7 @@
 import type { ClientRequest, RequestOptions, IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { CertificatePair } from '../pki/certificates.ts';
+import type { CertificatePair } from '../../tls/certificates.ts';
 import type { ProxyTarget } from './endpoint-resolver.ts';
 import type { Duplex } from 'node:stream';
 import { isRecord } from '../../objects/json.ts';

@@ -1,7 +1,7 @@
 import { resourceNotFound, serviceUnavailable } from '../../objects/status.ts';
 import type { ApiRequest, Handler } from '../http/exchange.ts';
 import { describeDialFailure, type DialPod, noClusterNetwork, openRequest } from './dial-pod.ts';
-import type { CertificatePair } from '../pki/certificates.ts';
+import type { CertificatePair } from '../../tls/certificates.ts';
 import type { EndpointResolver, ProxyTarget } from './endpoint-resolver.ts';
 import {
   copy,

@@ -4,7 +4,7 @@ import { plainError, serviceUnavailable } from '../../objects/status.ts';
 import type { ApiRequest, UpgradeHandler } from '../http/exchange.ts';
 import { type BackendAnswer, answerOf, describeDialFailure } from './dial-pod.ts';
 import { type DialPod, noClusterNetwork, openRequest } from './dial-pod.ts';
-import type { CertificatePair } from '../pki/certificates.ts';
+import type { CertificatePair } from '../../tls/certificates.ts';
 import type { EndpointResolver } from './endpoint-resolver.ts';
 import { backendPath, queryOf, headersToBackend } from './forwarding.ts';
 import { resolveTarget } from './handler.ts';

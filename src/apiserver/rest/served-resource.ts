@@ -3,13 +3,14 @@ import type { GroupResource } from '../../objects/status.ts';
 import type { InvalidSubject } from '../../registry/validation/field-errors.ts';
 import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 import type { StructSchema } from '../schema/schema.ts';
-import { encodeObject } from '../schema/encode.ts';
+import { encodeObject, encodeSorted } from '../schema/encode.ts';
 import type { TableConverter } from '../tables/table.ts';
 import { listPrefix, objectKey, type StoredObject } from '../storage/storage.ts';
 
 /** A resource with all that the verbs need of it, worked out once. */
 export interface ServedResource {
   readonly definition: ResourceDefinition;
+  /** Of a custom resource it is made when it is first asked for. */
   readonly schema: StructSchema;
   /** Custom resources: the schemas of the other versions, undefined for one that there is not. */
   readonly schemaOfVersion: ((version: string) => StructSchema | undefined) | undefined;
@@ -61,14 +62,14 @@ export interface VersionConversion {
 }
 
 /**
- * @param schema of the kind, with apiVersion, kind and metadata among its fields.
+ * @param schema of the kind, with apiVersion, kind and metadata among its fields; a function is called for it each time.
  * @param table is called for the first table.
  * @param schemaOfVersion only custom resources have it: the schema of any version of the definition.
  * @param forms how objects are stored; absent: as in the definition.
  */
 export function serveResource(
   definition: ResourceDefinition,
-  schema: StructSchema,
+  schema: StructSchema | (() => StructSchema),
   table: () => TableConverter,
   schemaOfVersion?: (version: string) => StructSchema | undefined,
   forms: Pick<ServedResource, 'shared' | 'conversion' | 'replaced'> = { shared: definition.storedAs },
@@ -78,7 +79,9 @@ export function serveResource(
   const apiVersion = group === '' ? version : `${group}/${version}`;
   return {
     definition,
-    schema,
+    get schema() {
+      return typeof schema === 'function' ? schema() : schema;
+    },
     schemaOfVersion,
     apiVersion,
     groupResource: { group, resource: plural },
@@ -141,7 +144,12 @@ export function otherJson(resource: ServedResource, stored: StoredObject): strin
   }
   const { object } = stored;
   const shown = presented(resource, object);
-  return shown === object ? undefined : encodeObject(resource.schema, shown);
+  return shown === object ? undefined : encodeOf(resource, shown);
+}
+
+/** The JSON of an object of this resource. Custom objects are maps, whose schema is not needed for that. */
+export function encodeOf(resource: ServedResource, object: KubeObject): string {
+  return resource.custom ? encodeSorted(object) : encodeObject(resource.schema, object);
 }
 
 /** A stored version as the resource serves it; the webhook of its definition is called. @throws {StatusError} 500 */

@@ -19,6 +19,8 @@ class Base64Error extends Error {
 }
 
 const clean = /^[A-Za-z0-9+/]*={0,2}$/;
+/** By code unit, whether it is one of the 64 digits: a pattern asked of each takes a tenth of a second a megabyte. */
+const isDigit = Array.from({ length: 128 }, (_, code) => /[A-Za-z0-9+/]/.test(String.fromCharCode(code)));
 
 /** The same bytes in canonical spelling: no line breaks, no stray bits. @throws {Base64Error} */
 export function canonicalBase64(text: string): string {
@@ -41,7 +43,7 @@ function checkQuanta(text: string): void {
         throw new Base64Error(at - n);
       }
       const character = text.charAt(at++);
-      if (/[A-Za-z0-9+/]/.test(character)) {
+      if (isDigit[character.charCodeAt(0)] === true) {
         n++;
       } else if (!isBreak(character)) {
         if (character !== '=' || n < 2) throw new Base64Error(at - 1);

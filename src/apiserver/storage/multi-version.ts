@@ -1,6 +1,7 @@
 import { deepFreeze, countJsonValues } from '../../objects/json.ts';
 import { type KubeObject, hasMetadata } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status.ts';
+import { encodePlain } from '../schema/encode.ts';
 import {
   type StoredObject,
   FutureRevisionError,
@@ -267,7 +268,7 @@ export class MultiVersionStore {
     let { root, revision } = this.#staged;
     const events: StorageEvent[] = [];
     const roots: OrderedTree<StoredObject>[] = [];
-    for (const { key, expect, object } of writes) {
+    for (const { key, expect, object, inOrder } of writes) {
       const previous = treeGet(root, key);
       const holds =
         expect === 'any' || (expect === 'absent' ? previous === undefined : previous?.revision === expect);
@@ -276,7 +277,7 @@ export class MultiVersionStore {
       }
       revision++;
       if (object !== undefined) {
-        const current = writtenVersion(key, revision, object, this.#encode);
+        const current = writtenVersion(key, revision, object, inOrder === true ? encodePlain : this.#encode);
         events.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous });
         root = treeSet(root, current);
       } else if (previous !== undefined) {

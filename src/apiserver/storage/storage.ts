@@ -80,6 +80,11 @@ export interface Write {
    * a {@link PreconditionError}.
    */
   readonly object: KubeObject | undefined;
+  /**
+   * The members of the object are in the order in which they are stored, `metadata.resourceVersion` among them, so that it
+   * is written without the schema of its kind.
+   */
+  readonly inOrder?: true;
 }
 
 /** The options of {@link Storage.list}. */

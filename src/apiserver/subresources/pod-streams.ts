@@ -4,7 +4,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { listAt, textAt } from '../../objects/json.ts';
 import { StatusError, badRequest, notFound, plainError } from '../../objects/status.ts';
 import type { ApiRequest, UpgradeHandler, ReplyStream } from '../http/exchange.ts';
-import type { CertificatePair } from '../pki/certificates.ts';
+import type { CertificatePair } from '../../tls/certificates.ts';
 import { describeDialFailure, type DialPod, openRequest, answerOf } from '../proxy/dial-pod.ts';
 import { kubeletOf, type KubeletTarget } from '../proxy/endpoint-resolver.ts';
 import type { ServerCore } from '../rest/server-core.ts';

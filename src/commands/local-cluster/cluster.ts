@@ -53,6 +53,7 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     nodePorts: config.nodePorts,
     authorizationMode: config.authorizationMode,
     platform: config.platform,
+    gatewayApi: config.gatewayApi,
     allocation: config.allocation,
     log,
     ...(refuse === undefined ? {} : { refuse }),

@@ -1,7 +1,8 @@
 import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileProblem, makeDirectories } from '../../apiserver/storage/disk/files.ts';
-import { clearControl, controlSocketPath } from '../../emulation/control-socket.ts';
+import { clearControl } from '../../emulation/control-socket.ts';
+import { controlSocketPath } from '../../host/control-client.ts';
 import { listAt, textAt } from '../../objects/json.ts';
 import { handshake } from '../../tls/handshake.ts';
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { parseAddressRange } from '../../allocation/address-range.ts';
 import { kubeconfig } from '../../apiserver/pki/identity.ts';
 import { kubeletClientName } from '../../apiserver/embedded.ts';
-import type { CertificatePair } from '../../apiserver/pki/certificates.ts';
+import type { CertificatePair } from '../../tls/certificates.ts';
 import type { LogConfig } from '../../flags/shared.ts';
 import type { LocalClusterConfig, PublishedPort } from '../../flags/up.ts';
 import { attachmentsName, checkerName } from '../../platforms/catalog.ts';
@@ -91,6 +91,7 @@ export function networkConfig(
     families,
     serviceCidrs: config.serviceCidrs.map(({ range }) => range.text),
     hasRoutes: config.platform === 'openshift',
+    hasGateways: config.gatewayApi === 'standard',
     containers: config.containers === 'auto' && commandsObstacle !== '' ? 'off' : config.containers,
     writableHostPaths: config.writableHostPaths,
     hostPathRoots: config.hostPathRoots,

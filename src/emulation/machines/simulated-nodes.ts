@@ -179,6 +179,8 @@ const nodeSysctls: ReadonlyMap<string, string> = new Map([
   // kube-proxy's defaults, in seconds.
   ['net/netfilter/nf_conntrack_tcp_timeout_established', '86400'],
   ['net/netfilter/nf_conntrack_tcp_timeout_close_wait', '3600'],
+  // Flows say when a connection began that is older than their viewer.
+  ['net/netfilter/nf_conntrack_timestamp', '1'],
 ]);
 
 /** Milliseconds that a Pod waits for the machine of its node: nodes are there a moment before their machines. */
@@ -237,6 +239,11 @@ export class SimulatedNodes implements Runnable {
         late.addEventListener('abort', () => resolve(), { once: true });
       });
     }
+  }
+
+  /** All that there are now. */
+  machines(): Iterable<NodeMachine> {
+    return this.#machines.values();
   }
 
   /** Resolves when every Node of the API has its machine, and there are at least so many of them. */
@@ -363,7 +370,7 @@ export class SimulatedNodes implements Runnable {
   async #filter(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
     try {
       await new PolicyAgent({
-        ...{ context: this.#context, host, nodeName, routesPods: true, fullSyncMs },
+        ...{ context: this.#context, host, nodeName, routesPods: true, fullSyncMs, recordsDrops: true },
       }).run(signal);
     } catch (error) {
       this.#context.log.error(
@@ -390,7 +397,7 @@ export class SimulatedNodes implements Runnable {
     const { clock, random, log } = this.#context;
     const agent = new NodeAgent({
       ...{ context: this.#context, host, nodeName, forwarding, healthz },
-      ...{ minSyncMs, fullSyncMs, markMask: defaultMarkMask },
+      ...{ minSyncMs, fullSyncMs, markMask: defaultMarkMask, recordsDrops: true },
       ...(isUserspace ? { dataPath: new UserspaceProxy({ host, clock, random, log }) } : {}),
     });
     const stopping = new AbortController();

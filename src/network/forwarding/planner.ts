@@ -109,12 +109,24 @@ function recordOwner(touched: FormerOwners, claims: DestinationClaims): void {
 }
 
 /** The whole plan from scratch. */
-export function planForwarding(
+export function planForwarding(...given: Parameters<typeof planForwardingSteps>): ForwardingPlan {
+  const steps = planForwardingSteps(...given);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** Services that are planned in one step. */
+const servicesOfStep = 100;
+
+/** The same in steps, so that it may be done in slices of time. */
+export function* planForwardingSteps(
   services: readonly Service[],
   slices: readonly EndpointSlice[],
   node: ForwardingNode,
   options: ForwardingOptions,
-): ForwardingPlan {
+): Generator<undefined, ForwardingPlan, undefined> {
   const byService = new Map<ObjectKey, EndpointSlice[]>();
   for (const slice of slices) {
     const key = serviceOfSlice(slice);
@@ -124,12 +136,14 @@ export function planForwarding(
     else group.push(slice);
   }
   const planner = new ForwardingPlanner(node, options);
-  planner.apply(
-    services.map((service) => {
+  for (let from = 0; from < services.length; from += servicesOfStep) {
+    yield;
+    const inputs = services.slice(from, from + servicesOfStep).map((service) => {
       const key = keyOf(service);
       return { key, service, slices: byService.get(key) ?? [] };
-    }),
-  );
+    });
+    planner.apply(inputs);
+  }
   return planner.plan;
 }
 

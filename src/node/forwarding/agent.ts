@@ -17,7 +17,8 @@ import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { Conntrack } from './conntrack.ts';
 import { ForwardingView, type NodeForwardingOptions, type Planned } from './view.ts';
-import { type BindAddress, NodeHealthServer, ServiceHealthServers, SyncHealth } from './health.ts';
+import { NodeHealthServer, ServiceHealthServers, SyncHealth } from './health.ts';
+import type { BindAddress } from '../listening.ts';
 import { Nft } from '../nftables/nft.ts';
 import { tableName } from '../nftables/elements.ts';
 import { type ForeignChange, repairMs, TableWatch, worse } from '../nftables/table-watch.ts';
@@ -83,6 +84,8 @@ export interface NodeAgentOptions {
   readonly healthz?: BindAddress;
   /** The bits of the packet mark that are ours (`nftables/marks.ts`). */
   readonly markMask: number;
+  /** The kernel counts what it drops and refuses, for flows. Default false. */
+  readonly recordsDrops?: boolean;
   /** Forwards without the kernel's help; default: nftables. */
   readonly dataPath?: DataPath;
   /** Between the starts of two syncs, at least. The first change after a pause does not wait. */
@@ -144,7 +147,16 @@ export class NodeAgent implements Runnable {
   #hasConntrack: boolean;
 
   constructor(options: NodeAgentOptions) {
-    const { context, host, nodeName, forwarding, markMask, dataPath, minSyncMs } = options;
+    const {
+      context,
+      host,
+      nodeName,
+      forwarding,
+      markMask,
+      recordsDrops = false,
+      dataPath,
+      minSyncMs,
+    } = options;
     const { clock, events, informers, log, metrics } = context;
     this.#options = options;
     this.#watch =
@@ -159,7 +171,12 @@ export class NodeAgent implements Runnable {
         : undefined;
     this.#dataPath =
       dataPath ??
-      new NftablesWriter({ host, markMask, ...(this.#watch === undefined ? {} : { watch: this.#watch }) });
+      new NftablesWriter({
+        host,
+        markMask,
+        recordsDrops,
+        ...(this.#watch === undefined ? {} : { watch: this.#watch }),
+      });
     this.#hasConntrack = dataPath === undefined;
     this.#conntrack = new Conntrack(host);
     this.#metrics = ProxyMetrics.of(metrics);

@@ -1,9 +1,10 @@
-import { type Clock, whenAborted } from '../../client/clock.ts';
+import type { Clock } from '../../client/clock.ts';
 import type { Server, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { Host } from '../../host/host.ts';
 import { httpServer } from '../../host/http-server.ts';
 import type { IPFamily } from '../../objects/address.ts';
+import { type BindAddress, serveAt } from '../listening.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { ForwardingPlan, NodeFamilyPlan } from '../../network/forwarding/forwarding-plan.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
@@ -71,63 +72,31 @@ export interface NodeHealthOptions {
   readonly isEligible: () => boolean;
 }
 
-/** The address of a server. */
-export interface BindAddress {
-  /** An IP address; empty or unspecified: all of both families. */
-  readonly host: string;
-  readonly port: number;
-}
-
-/** Milliseconds between tries to listen. */
-const retryDelayMs = 5000;
-
 /**
  * Serves the health of the node to load balancers and the kubelet, as kube-proxy does (`pkg/proxy/healthcheck/proxy_health.go`,
  * KEP-3836): `/healthz` fails where the rules are behind or the node is going away, `/livez` only where they are behind.
  */
 export class NodeHealthServer {
   readonly #options: NodeHealthOptions;
-  readonly #servers: Server[] = [];
 
   constructor(options: NodeHealthOptions) {
     this.#options = options;
   }
 
-  /** Serves until the signal aborts; where the port is taken, tries again until it is free. */
-  async run({ host, port }: BindAddress, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#options;
-    // An unspecified address is that of both families, as in Go.
-    const isAll = ['', '0.0.0.0', '::'].includes(host);
-    let isLogged = false;
-    for (const address of isAll ? ['0.0.0.0', '::'] : [host]) {
-      while (!signal.aborted) {
-        try {
-          await this.#listen(address, port);
-          break;
-        } catch (error) {
-          if (isAll && hasNoFamily(error)) break;
-          if (!isLogged) log.warn({ address, port, err: error }, 'cannot serve the health of the node yet');
-          isLogged = true;
-          await clock.sleep(retryDelayMs, signal);
-        }
-      }
-    }
-    await whenAborted(signal);
-    for (const server of this.#servers) {
-      server.close();
-      server.closeAllConnections();
-    }
+  /** Serves until the signal aborts. */
+  async run(address: BindAddress, signal: AbortSignal): Promise<void> {
+    const { host, clock, log } = this.#options;
+    const message = 'cannot serve the health of the node yet';
+    await serveAt({ host, clock, log, address, message }, () => this.#open(), signal);
   }
 
-  async #listen(address: string, port: number): Promise<void> {
-    const server = httpServer((request, response, { pathname }) => {
+  #open(): Server {
+    return httpServer((request, response, { pathname }) => {
       request.resume();
       if (pathname === '/healthz') this.#answer(response, this.#options.isEligible());
       else if (pathname === '/livez') this.#answer(response, undefined);
       else response.writeHead(404).end('404 page not found\n');
     });
-    await this.#options.host.listen(server, address, port);
-    this.#servers.push(server);
   }
 
   /** @param nodeEligible undefined for `/livez`, where it does not count. */
@@ -155,12 +124,6 @@ export class NodeHealthServer {
       }),
     );
   }
-}
-
-/** The machine has no IPv6, or no IPv4. */
-function hasNoFamily(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL';
 }
 
 /** Go's zero time. */

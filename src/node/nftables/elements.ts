@@ -274,9 +274,12 @@ export function keyExpression(key: readonly KeyPart[]): NftExpression {
   return parts.length === 1 ? (parts[0] ?? null) : { concat: parts };
 }
 
-/** A value in nft's JSON. */
-export function valueExpression(value: ElementValue): NftExpression {
-  if (value === 'drop') return { drop: null };
+/** A chain that records a packet and drops it, where drops are recorded. */
+export const droppedChain = 'dropped';
+
+/** A value in nft's JSON. @param recordsDrops whether the table has {@link droppedChain}. */
+export function valueExpression(value: ElementValue, recordsDrops = false): NftExpression {
+  if (value === 'drop') return recordsDrops ? goto(droppedChain) : { drop: null };
   return 'goto' in value ? { goto: { target: value.goto } } : keyExpression(value);
 }
 

@@ -6,6 +6,7 @@ import {
   assign,
   type Command,
   concat,
+  droppedChain,
   type NftExpression,
   field,
   goto,
@@ -15,6 +16,7 @@ import {
   tableName,
   verdictOf,
 } from './elements.ts';
+import { type DeniedSet, deniedSetsText, recordDenied } from './denied.ts';
 import { masqueradeBit } from './marks.ts';
 import { addSet, endpointMaps, type SetName, setNames, tableText } from './elements.ts';
 
@@ -26,6 +28,17 @@ export interface LayoutOptions {
   readonly podDetection: PodDetection | undefined;
   /** Node ports answer at every address of the node but loopback's, or at those of the set `node-port-ips`. */
   readonly nodePortsEverywhere: boolean;
+  /** The kernel counts what it drops and refuses ({@link deniedServices}). */
+  readonly recordsDrops: boolean;
+}
+
+/** The packets that the table of a family drops or refuses, where they are recorded. */
+export function deniedServices(family: NftFamily): readonly [dropped: DeniedSet, refused: DeniedSet] {
+  const inTable = { family, table: tableName, packets: family };
+  return [
+    { ...inTable, name: 'dropped' },
+    { ...inTable, name: 'refused' },
+  ];
 }
 
 const newConnection = match({ ct: { key: 'state' } }, 'new', 'in');
@@ -70,11 +83,12 @@ export const nodePortKey: readonly NftExpression[] = [field.protocol, field.dest
  * Only the first packet of a connection comes through the chains of type nat.
  */
 export function tableLayout(options: LayoutOptions): TableLayout {
-  const text = tableText(options.family);
+  const { family, recordsDrops } = options;
+  const text = `${tableText(family)}${recordsDrops ? deniedSetsText(deniedServices(family)) : ''}`;
   const commands = tableCommands(options);
   const hash = createHash('sha256').update(text).update(JSON.stringify(commands)).digest('hex').slice(0, 16);
   const name = `layout-${hash}`;
-  return { name, text, commands: [...commands, addChain(options.family, name)] };
+  return { name, text, commands: [...commands, addChain(family, name)] };
 }
 
 /** The table is made by two transactions: first the text, then the commands. The chain of the name comes last. */
@@ -86,7 +100,9 @@ export interface TableLayout {
 }
 
 function tableCommands(options: LayoutOptions): readonly Command[] {
-  const { family } = options;
+  const { family, recordsDrops } = options;
+  const [dropped, refused] = deniedServices(family);
+  const drop = recordsDrops ? goto(droppedChain) : { drop: null };
   const chain = (name: string, ...rules: readonly (readonly NftExpression[])[]): readonly Command[] => [
     addChain(family, name),
     ...rules.map((rule) => addRule(family, name, ...rule)),
@@ -128,10 +144,17 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
     ...setNames.filter((name) => !isEndpointMap(name)).map((name) => addSet(family, name)),
     addSet(family, 'affinity'),
 
+    ...(recordsDrops
+      ? [
+          addChain(family, droppedChain),
+          recordDenied(dropped, droppedChain),
+          addRule(family, droppedChain, { drop: null }),
+        ]
+      : []),
     ...chain('source-ranges', [
       match(toServiceIP, '@restricted-service-ips'),
       match(concat(...serviceIPKey(family), field.sourceAddress(family)), '@allowed-sources', '!='),
-      { drop: null },
+      drop,
     ]),
     ...hook(['filter-prerouting', 'filter', 'prerouting', -110], [newConnection, jump('source-ranges')]),
     ...hook(['filter-output-before-nat', 'filter', 'output', -110], [newConnection, jump('source-ranges')]),
@@ -157,12 +180,15 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
     ...hook(['filter-output-after-nat', 'filter', 'output', -99], [newConnection, jump('forget-slot')]),
 
     // While connect() holds its socket, Linux takes a reset, but an ICMPv6 error only with the next SYN, a second later.
-    ...chain('reject', [match(field.protocol, 'tcp'), { reject: { type: 'tcp reset' } }], [refusal]),
+    addChain(family, 'reject'),
+    ...(recordsDrops ? [recordDenied(refused, 'reject')] : []),
+    addRule(family, 'reject', match(field.protocol, 'tcp'), { reject: { type: 'tcp reset' } }),
+    addRule(family, 'reject', refusal),
     ...chain('refused', [verdictOf(toServiceIP, 'refused-service-ips')]),
     ...chain(
       'unused-cluster-ips',
       [match(destination, '@cluster-ips'), goto('reject')],
-      [match(destination, '@service-cidrs'), { drop: null }],
+      [match(destination, '@service-cidrs'), drop],
     ),
     ...hook(
       ['filter-input', 'filter', 'input', 0],

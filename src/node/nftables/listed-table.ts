@@ -1,5 +1,6 @@
 import { parseAddress, type IPFamily } from '../../objects/address.ts';
 import {
+  droppedChain,
   type Element,
   type ElementValue,
   type KeyPart,
@@ -150,6 +151,7 @@ function canonical(text: string): string {
 function toValue(json: unknown): ElementValue {
   if (member(json, 'drop') === null) return 'drop';
   const target = member(member(json, 'goto'), 'target');
+  if (target === droppedChain) return 'drop';
   if (typeof target === 'string') return { goto: target };
   const [first, second] = toParts(json);
   if (typeof first === 'string' && typeof second === 'number') return [first, second];

@@ -268,11 +268,14 @@ const rulesLimit = 50_000;
  */
 export class Transactions {
   readonly #family: NftFamily;
+  readonly #recordsDrops: boolean;
   #batch: Batch;
   #unused: ElementChange[] = [];
 
-  constructor(family: NftFamily) {
+  /** @param recordsDrops whether the table records what it drops. */
+  constructor(family: NftFamily, recordsDrops = false) {
     this.#family = family;
+    this.#recordsDrops = recordsDrops;
     this.#batch = new Batch(family);
   }
 
@@ -301,7 +304,7 @@ export class Transactions {
   }
 
   *#addGroup(changes: readonly ElementChange[]): Generator<string> {
-    const entries = changes.map(entryOf);
+    const entries = changes.map((change) => entryOf(change, this.#recordsDrops));
     if (!this.#batch.hasRoomFor(sizeOf(entries))) yield this.#take();
     for (const entry of entries) {
       if (!this.#batch.hasRoomFor(entry.size)) yield this.#take();
@@ -358,7 +361,7 @@ function rank({ kind, element: { set } }: ElementChange): number {
   return hasRanges(set) ? position - 0.5 : 2 * setNames.length - position;
 }
 
-function entryOf({ kind, element: { set, key, value } }: ElementChange): Entry {
+function entryOf({ kind, element: { set, key, value } }: ElementChange, recordsDrops: boolean): Entry {
   const keyJson = JSON.stringify(keyExpression(key));
   const deleted = kind === 'add' ? undefined : keyJson;
   const added =
@@ -366,7 +369,7 @@ function entryOf({ kind, element: { set, key, value } }: ElementChange): Entry {
       ? undefined
       : value === undefined
         ? keyJson
-        : `[${keyJson},${JSON.stringify(valueExpression(value))}]`;
+        : `[${keyJson},${JSON.stringify(valueExpression(value, recordsDrops))}]`;
   return { set, deleted, added, size: (deleted?.length ?? 0) + (added?.length ?? 0) + 2 };
 }
 

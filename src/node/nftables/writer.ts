@@ -63,13 +63,15 @@ export class NftablesTable {
   readonly #nft: Nft;
   readonly #family: IPFamily;
   readonly #markMask: number;
+  readonly #recordsDrops: boolean;
   #known: KnownTable | undefined;
   /** The rules in the kernel are others. */
   #isRuined = false;
   /** The chains that this process has needed at some time. */
   readonly #ownChains = new Set<string>();
 
-  constructor(nft: Nft, family: IPFamily, markMask: number) {
+  constructor(nft: Nft, family: IPFamily, markMask: number, recordsDrops: boolean) {
+    this.#recordsDrops = recordsDrops;
     this.#nft = nft;
     this.#family = family;
     this.#markMask = markMask;
@@ -109,7 +111,7 @@ export class NftablesTable {
     const steps = this.#steps(plan, programmed, touched, listed, known, others);
     let elements = 0;
     const texts = async function* (this: NftablesTable): AsyncGenerator<string> {
-      const transactions = new Transactions(options.family);
+      const transactions = new Transactions(options.family, this.#recordsDrops);
       for (const step of steps) {
         await nextTurn();
         yield* this.#missingChains(chains, step, options);
@@ -215,6 +217,7 @@ export class NftablesTable {
       markMask: this.#markMask,
       podDetection: podDetection?.by === 'cidr' ? { by: 'cidr', cidrs: [] } : podDetection,
       nodePortsEverywhere: nodePortAddresses === 'all',
+      recordsDrops: this.#recordsDrops,
     };
   }
 }
@@ -284,6 +287,8 @@ export interface NftablesWriterOptions {
   readonly host: Host;
   /** The bits of the packet mark that are ours (`marks.ts`); 1 to 2^32-1. */
   readonly markMask?: number;
+  /** The kernel counts what it drops and refuses, for flows. Default false. */
+  readonly recordsDrops?: boolean;
   /** Is told what is written. */
   readonly watch?: TableWatch;
 }
@@ -292,9 +297,11 @@ export interface NftablesWriterOptions {
 export class NftablesWriter {
   readonly #nft: Nft;
   readonly #markMask: number;
+  readonly #recordsDrops: boolean;
   readonly #tables = new Map<IPFamily, NftablesTable>();
 
-  constructor({ host, markMask = defaultMarkMask, watch }: NftablesWriterOptions) {
+  constructor({ host, markMask = defaultMarkMask, recordsDrops = false, watch }: NftablesWriterOptions) {
+    this.#recordsDrops = recordsDrops;
     this.#nft = new Nft(host, watch);
     this.#markMask = markMask;
   }
@@ -321,7 +328,7 @@ export class NftablesWriter {
     for (const node of plan.node.families) {
       let table = this.#tables.get(node.family);
       if (table === undefined) {
-        table = new NftablesTable(this.#nft, node.family, this.#markMask);
+        table = new NftablesTable(this.#nft, node.family, this.#markMask, this.#recordsDrops);
         this.#tables.set(node.family, table);
       }
       const written = await table.sync(plan, node, touched);

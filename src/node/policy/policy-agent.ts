@@ -43,6 +43,8 @@ export interface PolicyAgentOptions {
   readonly resolve?: (name: string) => Promise<ResolvedName>;
   /** The kernel routes between Pods of the node: no bridge joins them. Default false. */
   readonly routesPods?: boolean;
+  /** The kernel counts what it drops, for flows. Default false. */
+  readonly recordsDrops?: boolean;
 }
 
 /** Another policy engine works on this node. */
@@ -92,7 +94,7 @@ export class PolicyAgent implements Runnable {
         this.#loop.enqueue(everything, { afterMs: repairMs });
       },
     });
-    this.#table = new PolicyTable(new Nft(host, this.#watch));
+    this.#table = new PolicyTable(new Nft(host, this.#watch), options.recordsDrops);
     const pods = informers.informer(podsResource, { transform: trimPod });
     const policies = informers.informer(networkPoliciesResource);
     this.#namespaces = informers.informer(namespacesResource);

@@ -12,6 +12,7 @@ import {
   type NftFamily,
   verdictOf,
 } from '../nftables/elements.ts';
+import { type DeniedSet, deniedSetsText, recordDenied } from '../nftables/denied.ts';
 import { nftFamily } from '../nftables/writer.ts';
 
 /** Ours alone. */
@@ -72,8 +73,28 @@ const neighbourDiscovery = [
 
 const accept = { accept: null } as const;
 
-/** The table as it is without a policy. */
-export function baseCommands(): Command[] {
+/** The packets that the table drops, where they are recorded. */
+export const deniedByPolicies: readonly DeniedSet[] = protocols.map(({ suffix, family }) => ({
+  ...{ family: policyTable.family, table: policyTable.name },
+  ...{ name: `dropped-${suffix}`, packets: family },
+}));
+
+/** Records a packet, and drops it. */
+const droppedChain = 'dropped';
+
+/** The table with nothing but the sets of dropped packets, in nft's own language. */
+export function recordingTableText(): string {
+  const name = `${policyTable.family} ${policyTable.name}`;
+  return `add table ${name}\ndelete table ${name}\nadd table ${name}\n${deniedSetsText(deniedByPolicies)}`;
+}
+
+/** What drops a packet. */
+function dropOf(recordsDrops: boolean): NftExpression {
+  return recordsDrops ? goto(droppedChain) : { drop: null };
+}
+
+/** The table as it is without a policy. @param recordsDrops after {@link recordingTableText}. */
+export function baseCommands(recordsDrops = false): Command[] {
   const maps = subjectMaps.map((name) => ({
     add: { map: { ...inTable, name, type: name.endsWith('4') ? 'ipv4_addr' : 'ipv6_addr', map: 'verdict' } },
   }));
@@ -86,8 +107,15 @@ export function baseCommands(): Command[] {
     return [{ add: { chain } }, ...hookRules(each).map((expr) => addRule(name, ...expr))];
   });
   const table = { table: policyTable };
-  // Anew, where a part of it was missing.
-  return [{ add: table }, { delete: table }, { add: table }, ...maps, ...self, ...chains];
+  const recording = recordsDrops
+    ? [
+        { add: { chain: { ...inTable, name: droppedChain } } },
+        ...deniedByPolicies.map((set) => recordDenied(set, droppedChain)),
+        addRule(droppedChain, { drop: null }),
+      ]
+    : // Anew, where a part of it was missing.
+      [{ add: table }, { delete: table }, { add: table }];
+  return [...recording, ...maps, ...self, ...chains];
 }
 
 function hookRules({ stage }: (typeof hooks)[number]): readonly (readonly NftExpression[])[] {
@@ -117,9 +145,12 @@ function addRule(chain: string, ...expr: readonly NftExpression[]): Command {
 }
 
 /** The chains that are always there, and how many rules each has. */
-export const baseChains: ReadonlyMap<string, number> = new Map(
-  hooks.map((each) => [each.name, hookRules(each).length]),
-);
+export function baseChains(recordsDrops: boolean): ReadonlyMap<string, number> {
+  return new Map([
+    ...hooks.map((each) => [each.name, hookRules(each).length] as const),
+    ...(recordsDrops ? [[droppedChain, deniedByPolicies.length + 1] as const] : []),
+  ]);
+}
 
 /** Whether the elements of a set are a part of its name. */
 export function isFixed({ kind }: FilterSet): boolean {
@@ -181,25 +212,30 @@ export function chainCommands(
   name: string,
   rules: readonly FilterRule[],
   sets: ReadonlyMap<string, FilterSet>,
+  recordsDrops = false,
 ): Command[] {
   return [
     { add: { chain: { ...inTable, name } } },
     // There may be a part of it.
     { flush: { chain: { ...inTable, name } } },
-    ...rules.map((rule) => addRule(name, ...expressions(rule, sets))),
+    ...rules.map((rule) => addRule(name, ...expressions(rule, sets, dropOf(recordsDrops)))),
   ];
 }
 
-function expressions(rule: FilterRule, sets: ReadonlyMap<string, FilterSet>): readonly NftExpression[] {
+function expressions(
+  rule: FilterRule,
+  sets: ReadonlyMap<string, FilterSet>,
+  drop: NftExpression,
+): readonly NftExpression[] {
   switch (rule.kind) {
     case 'policy':
       return [jump(rule.chain)];
     case 'drop':
-      return [{ drop: null }];
+      return [drop];
     case 'firewall': {
       const { allow, family, to, ports } = rule;
       const reaches = match(field.destinationAddress(nftFamily(family)), `@${to}`);
-      const verdict: NftExpression = allow ? accept : { drop: null };
+      const verdict: NftExpression = allow ? accept : drop;
       return [reaches, ...(ports === undefined ? [] : [portMatch(ports)]), verdict];
     }
     case 'allow': {

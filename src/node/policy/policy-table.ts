@@ -3,7 +3,9 @@ import { at, listAt, textAt } from '../../objects/json.ts';
 import { type Nft, splitTransactions } from '../nftables/nft.ts';
 import {
   baseChains,
+  deniedByPolicies,
   policyTable,
+  recordingTableText,
   subjectMaps,
   baseCommands,
   chainCommands,
@@ -40,12 +42,13 @@ export interface ListedPolicyTable {
  * @returns undefined where there is none, or parts that are always there are missing: it is to be made.
  * @throws {NftError}
  */
-async function readTable(nft: Nft): Promise<ListedPolicyTable | undefined> {
+async function readTable(nft: Nft, recordsDrops: boolean): Promise<ListedPolicyTable | undefined> {
   const text = await nft.list([], 'table', policyTable.family, policyTable.name);
   if (text === undefined) return undefined;
   const sets = new Map<string, ReadonlySet<string>>();
   const chains = new Map<string, number>();
   const subjects = new Map<string, ReadonlyMap<string, string>>();
+  let denied = 0;
   for (const item of listAt(JSON.parse(text), 'nftables')) {
     const chain = textAt(item, 'chain', 'name');
     const set = textAt(item, 'set', 'name');
@@ -53,13 +56,16 @@ async function readTable(nft: Nft): Promise<ListedPolicyTable | undefined> {
     const ruleOf = textAt(item, 'rule', 'chain');
     if (chain !== '') chains.set(chain, 0);
     if (ruleOf !== '') chains.set(ruleOf, (chains.get(ruleOf) ?? 0) + 1);
-    if (set !== '') sets.set(set, new Set(listAt(item, 'set', 'elem').flatMap(elementText)));
+    if (deniedByPolicies.some(({ name }) => name === set)) denied++;
+    else if (set !== '') sets.set(set, new Set(listAt(item, 'set', 'elem').flatMap(elementText)));
     if (map !== '') subjects.set(map, new Map(listAt(item, 'map', 'elem').flatMap(subjectOf)));
   }
+  const always = baseChains(recordsDrops);
   const isWhole =
-    [...baseChains].every(([name, rules]) => chains.get(name) === rules) &&
+    denied === (recordsDrops ? deniedByPolicies.length : 0) &&
+    [...always].every(([name, rules]) => chains.get(name) === rules) &&
     subjectMaps.every((name) => subjects.has(name));
-  for (const name of baseChains.keys()) chains.delete(name);
+  for (const name of always.keys()) chains.delete(name);
   return isWhole ? { sets, chains, subjects } : undefined;
 }
 
@@ -99,13 +105,16 @@ const elementsPerCommand = 500;
  */
 export class PolicyTable {
   readonly #nft: Nft;
+  readonly #recordsDrops: boolean;
   /** The contents of the kernel; `none`: no table. Undefined: unknown. */
   #known: ListedPolicyTable | 'none' | undefined;
   /** Something that is not compared may be missing. */
   #isRuined = false;
 
-  constructor(nft: Nft) {
+  /** @param recordsDrops whether the kernel counts what it drops. */
+  constructor(nft: Nft, recordsDrops = false) {
     this.#nft = nft;
+    this.#recordsDrops = recordsDrops;
   }
 
   /** The next sync reads what the kernel has. @param isRuined it makes the table anew. */
@@ -118,7 +127,9 @@ export class PolicyTable {
   async sync(plan: PolicyPlan): Promise<PolicySyncResult> {
     try {
       const isRuined = this.#isRuined;
-      const present = isRuined ? 'none' : (this.#known ?? (await readTable(this.#nft)) ?? 'none');
+      const present = isRuined
+        ? 'none'
+        : (this.#known ?? (await readTable(this.#nft, this.#recordsDrops)) ?? 'none');
       this.#known = undefined;
       // Without a policy there is no need for a table.
       if (present === 'none' && plan.chains.size === 0) {
@@ -127,8 +138,11 @@ export class PolicyTable {
         this.#known = present;
         return { transactions: 0, commands: 0 };
       }
+      if (present === 'none' && this.#recordsDrops) await this.#nft.runText(recordingTableText());
       const commands =
-        present === 'none' ? [...baseCommands(), ...changes(nothing, plan)] : changes(present, plan);
+        present === 'none'
+          ? [...baseCommands(this.#recordsDrops), ...changes(nothing, plan, this.#recordsDrops)]
+          : changes(present, plan, this.#recordsDrops);
       const transactions = splitTransactions(commands);
       if (transactions.length > 0) await this.#nft.runAll(Readable.from(transactions));
       this.#known = contentsOf(plan);
@@ -178,14 +192,14 @@ function bySubjectMap(subjects: PolicyPlan['subjects']): Map<string, Map<string,
 }
 
 /** References are added after their target, and removed before it. */
-function changes(present: ListedPolicyTable, plan: PolicyPlan): Command[] {
+function changes(present: ListedPolicyTable, plan: PolicyPlan, recordsDrops: boolean): Command[] {
   const commands: Command[] = [];
   for (const [name, set] of plan.sets) pushAll(commands, setChanges(name, set, present.sets.get(name)));
   // Chains of policies before those that lead to them.
   const isNew = ([name, rules]: readonly [string, readonly unknown[]]): boolean =>
     present.chains.get(name) !== rules.length;
   const made = [...plan.chains].filter(isNew).sort(([a], [b]) => rank(a) - rank(b));
-  for (const [name, rules] of made) pushAll(commands, chainCommands(name, rules, plan.sets));
+  for (const [name, rules] of made) pushAll(commands, chainCommands(name, rules, plan.sets, recordsDrops));
   for (const [map, wanted] of bySubjectMap(plan.subjects)) {
     pushAll(commands, subjectChanges(map, present.subjects.get(map) ?? new Map(), wanted));
   }

@@ -10,7 +10,7 @@ import { createApiServer } from '../../../src/apiserver/server.ts';
 import { readServiceCidrs } from '../../../src/flags/shared.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { flagsOf, noteFlags } from './flags.ts';
-import { createCertificateAuthority } from '../../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority } from '../../../src/tls/certificates.ts';
 
 const flags = flagsOf(process.argv.slice(2));
 noteFlags('kube-apiserver', flags);

@@ -7,7 +7,7 @@ import {
   createCertificateAuthority,
   issueClientCertificate,
   issueServerCertificate,
-} from '../../../src/apiserver/pki/certificates.ts';
+} from '../../../src/tls/certificates.ts';
 import { createTransport } from '../../../src/client/connect.ts';
 import { Child } from '../child.ts';
 import type { Target } from './target.ts';

@@ -2,18 +2,15 @@
  * Kubernetes' own end-to-end suite against `servicenet up`: `npm run test:upstream`. README.md of `test/e2e` says which tests
  * pass, and what is missing for the others.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import {
-  createCertificateAuthority,
-  issueServerCertificate,
-} from '../../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../../src/tls/certificates.ts';
 import { isBuilt, program } from '../../cluster/programs.ts';
 import { runSuite, type TestResult } from '../../cluster/suite.ts';
+import { startUp } from '../../cluster/up.ts';
 import { judge, listedTests, type UpstreamSuite, upstreamSuites } from './suites.ts';
 
 const { values } = parseArgs({
@@ -69,7 +66,11 @@ async function main(): Promise<void> {
   const logs = mkdtempSync(join(tmpdir(), 'servicenet-upstream-'));
   const home = mkdtempSync('/var/tmp/servicenet-upstream-');
   const kubeconfig = join(home, 'kubeconfig');
-  const up = await startUp(home, kubeconfig, makeAgnhost(home));
+  const stop = await startUp({
+    ...{ home, kubeconfig, images: { 'registry.k8s.io/e2e-test-images/agnhost': makeAgnhost(home) } },
+    // And an image that is there nowhere: a rollout that stops.
+    flags: ['--writable-host-paths', '--missing-images', 'webserver:404'],
+  });
   try {
     const asked = { minutes, kubeconfig, logs, before: [] };
     /** Runs tests of a suite by their names; one after the other. */
@@ -108,8 +109,7 @@ async function main(): Promise<void> {
       await once(process, 'SIGINT');
     }
   } finally {
-    up.kill('SIGTERM');
-    if (up.exitCode === null) await once(up, 'exit');
+    await stop();
     rmSync(home, { recursive: true, force: true });
   }
 }
@@ -173,36 +173,6 @@ function makeAgnhost(home: string): string {
   const path = join(folder, 'agnhost');
   writeFileSync(path, `${script.join('\n')}\n`, { mode: 0o755 });
   return path;
-}
-
-/** @throws {Error} where it ends before its network is ready. */
-async function startUp(home: string, kubeconfig: string, agnhost: string): Promise<ChildProcess> {
-  const main = join(import.meta.dirname, '../../../src/main.js');
-  const up = spawn(
-    process.execPath,
-    [
-      ...[main, 'up', '--port', '0', '--nodes', '2', '--network', 'on'],
-      ...['--containers', 'processes', '--writable-host-paths'],
-      // An image that is there nowhere: a rollout that stops.
-      ...['--missing-images', 'webserver:404'],
-      ...['--write-kubeconfig', kubeconfig],
-      ...['--image', `registry.k8s.io/e2e-test-images/agnhost=${agnhost}`],
-    ],
-    { env: { ...process.env, HOME: home, TERM: 'dumb' }, stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  // Ctrl-C reaches both; this process stays to clean up.
-  process.on('SIGINT', () => undefined);
-  let printed = '';
-  await new Promise<void>((resolve, reject) => {
-    up.stdout.on('data', (chunk) => {
-      printed += String(chunk);
-      if (printed.includes('cluster network is ready')) resolve();
-    });
-    up.once('exit', () => {
-      reject(new Error(`up has ended: ${printed}`));
-    });
-  });
-  return up;
 }
 
 /** A text as a regular expression of Go. */

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { bitString, integer, oid, sequence, setOfOne, utf8String } from '../../../src/apiserver/pki/der.ts';
+import { bitString, integer, oid, sequence, setOfOne, utf8String } from '../../../src/tls/der.ts';
 import { isRecord, type JsonRecord } from '../../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { apiOperations } from '../../support/api-operations.ts';

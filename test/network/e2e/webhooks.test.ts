@@ -1,8 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  createCertificateAuthority,
-  issueServerCertificate,
-} from '../../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../../src/tls/certificates.ts';
 import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { Kubectl } from '../../support/kubectl.ts';
 import { call, type Answer } from '../../support/test-server.ts';

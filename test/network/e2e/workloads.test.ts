@@ -2,10 +2,7 @@ import { type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  createCertificateAuthority,
-  issueServerCertificate,
-} from '../../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../../src/tls/certificates.ts';
 import { isRecord } from '../../../src/objects/json.ts';
 import { listAt, recordAt } from '../../../src/objects/json.ts';
 import type { Container } from '../../../src/objects/types/core.generated.ts';

@@ -71,6 +71,11 @@ export class UpHome {
     return { process, said };
   }
 
+  /** The words of a command of servicenet. */
+  argv(...args: readonly string[]): readonly string[] {
+    return [...this.#words, ...args];
+  }
+
   /** Runs a command of servicenet to its end, in the folder of this home; `typed` is its standard input. */
   servicenet(...args: readonly string[]) {
     const [program = '', ...rest] = [...this.#words, ...args];

@@ -274,6 +274,11 @@ function bodiesOfJson(): HeavyRequest[] {
     ),
     post('ConfigMap: text', configMaps, configMap('text', { data: { a: 'x'.repeat(2_900_000) } })),
     post(
+      'ConfigMap: binary in lines',
+      configMaps,
+      configMap('lines', { binaryData: { a: 'QUFB\n'.repeat(500_000) } }),
+    ),
+    post(
       'ConfigMap: wrong binary',
       configMaps,
       configMap('binary', {

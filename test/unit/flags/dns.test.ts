@@ -55,3 +55,12 @@ test.each([
 ])('refuses %s', (_name, args, message) => {
   expect(() => read(...args)).toThrow(message);
 });
+
+test('one process by default, and 64 at most', () => {
+  expect(read().workers).toBe(1);
+  expect(read('--workers', '2').workers).toBe(2);
+});
+
+test.each(['0', '65', '-1', '1.5', 'auto'])('refuses --workers %s', (given) => {
+  expect(() => read('--workers', given)).toThrow('--workers: must be a whole number from 1 to 64');
+});

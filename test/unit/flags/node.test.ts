@@ -58,6 +58,8 @@ test('the health of the node is told at an address, or nowhere', () => {
   expect(read([]).healthz).toEqual({ host: '0.0.0.0', port: 10_256 });
   expect(read(['--healthz-bind-address', ':7000']).healthz).toEqual({ host: '', port: 7000 });
   expect(read(['--healthz-bind-address', '0']).healthz).toBeUndefined();
+  expect(read([]).flows).toEqual({ address: undefined, namespace: 'servicenet-system' });
+  expect(read(['--flows-bind-address', ':10263']).flows.address).toEqual({ host: '', port: 10_263 });
 });
 
 test('a feature that is given twice, in one list or two, is one feature', () => {
@@ -106,6 +108,13 @@ const refused: Readonly<Record<string, readonly (readonly [readonly string[], st
   '--nodeport-addresses': [
     [['--nodeport-addresses', 'eth0'], '"eth0" is not a CIDR'],
     [['--nodeport-addresses', 'primary,10.0.0.0/8'], '"primary" is not a CIDR'],
+  ],
+  '--flows-bind-address': [
+    [['--flows-bind-address', '10263'], 'must be an address such as 127.0.0.1:8080 or :8080, or 0'],
+    [['--flows-bind-address', 'localhost:1'], '"localhost" is not an IP address'],
+  ],
+  '--flows-namespace': [
+    [['--flows-namespace', 'A'], '"A" is not the name of a namespace: a lowercase RFC 1123 label must'],
   ],
   '--healthz-bind-address': [
     [['--healthz-bind-address', '10256'], 'must be an address such as 127.0.0.1:8080 or :8080, or 0'],

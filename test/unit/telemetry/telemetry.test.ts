@@ -6,7 +6,7 @@ import { isRecord } from '../../../src/objects/json.ts';
 import { notFound } from '../../../src/objects/status.ts';
 import { HealthServer } from '../../../src/telemetry/health.ts';
 import { createLog, type LogOptions } from '../../../src/telemetry/log.ts';
-import { Metrics } from '../../../src/telemetry/metrics.ts';
+import { countsOf, mergedMetrics, Metrics } from '../../../src/telemetry/metrics.ts';
 
 function logged(options: Pick<LogOptions, 'format' | 'level'>): {
   lines: string[];
@@ -153,5 +153,44 @@ describe('Metrics', () => {
     expect(await metrics.scrape()).toContain('servicenet_cache_age_seconds{resource="pods"} 2');
     remove();
     expect(await metrics.scrape()).toContain('servicenet_cache_age_seconds{resource="pods"} 2');
+  });
+
+  it('of several processes: sums of what is counted, the largest of what each has of the same', async () => {
+    const one = new Metrics();
+    const other = new Metrics();
+    one.collectProcessMetrics();
+    one.lists.inc({ resource: 'pods' }, 2);
+    other.lists.inc({ resource: 'pods' }, 3);
+    other.lists.inc({ resource: 'services' });
+    other.beforeScrape(() => other.cacheAge.set({ resource: 'pods' }, 9));
+    one.cacheAge.set({ resource: 'pods' }, 4);
+    for (const seconds of [0.01, 2]) one.requestSeconds.observe({ verb: 'GET', host: 'api' }, seconds);
+    other.requestSeconds.observe({ verb: 'GET', host: 'api' }, 2);
+    const text = await one.scrape([await other.snapshot()]);
+    const samples = text.split('\n').filter((line) => /^(servicenet_|rest_)/.test(line));
+    expect(samples.filter((line) => !/le="(?:0\.025|0\.1|0\.25|0\.5|1|4|8|15|30|60)"/.test(line))).toEqual([
+      'rest_client_request_duration_seconds_bucket{le="0.005",verb="GET",host="api"} 0',
+      'rest_client_request_duration_seconds_bucket{le="2",verb="GET",host="api"} 3',
+      'rest_client_request_duration_seconds_bucket{le="+Inf",verb="GET",host="api"} 3',
+      'rest_client_request_duration_seconds_sum{verb="GET",host="api"} 4.01',
+      'rest_client_request_duration_seconds_count{verb="GET",host="api"} 3',
+      'servicenet_cache_age_seconds{resource="pods"} 9',
+      'servicenet_reflector_lists_total{resource="pods"} 5',
+      'servicenet_reflector_lists_total{resource="services"} 1',
+      expect.stringMatching(/^servicenet_build_info\{version=".*"\} 1$/),
+    ]);
+    expect(text).toContain('# TYPE rest_client_request_duration_seconds histogram');
+    expect(text).toMatch(/^process_start_time_seconds \d+$/m);
+  });
+
+  it('of a process that has ended: what it counted', async () => {
+    const ended = new Metrics();
+    ended.lists.inc({ resource: 'pods' }, 2);
+    ended.cacheObjects.set({ resource: 'pods' }, 7);
+    ended.requestSeconds.observe({ verb: 'GET', host: 'api' }, 2);
+    const text = await mergedMetrics([countsOf(await ended.snapshot())]).metrics();
+    expect(text).toContain('servicenet_reflector_lists_total{resource="pods"} 2');
+    expect(text).toContain('rest_client_request_duration_seconds_count{verb="GET",host="api"} 1');
+    expect(text).not.toContain('servicenet_cache_objects');
   });
 });

@@ -2,10 +2,9 @@ import { isRecord } from '../../../objects/json.ts';
 import type { MediaType } from '../../http/negotiation.ts';
 import { writeProtobufEvent } from '../../schema/protobuf/write-protobuf.ts';
 import type { StoredObject, StorageEvent } from '../../storage/storage.ts';
-import { type ServedResource, storedJson, presented } from '../served-resource.ts';
+import { encodeOf, type ServedResource, storedJson, presented } from '../served-resource.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { StatusError } from '../../../objects/status.ts';
-import { encodeObject } from '../../schema/encode.ts';
 import type { ListOptions } from '../options.ts';
 import { convertOne, type Output, type ListFilter } from '../output.ts';
 import type { ServerCore } from '../server-core.ts';
@@ -138,7 +137,7 @@ export class SessionLines {
     };
     const shown = presented(resource, object);
     if (output.negotiated.as !== '') return this.#converted('DELETED', shown);
-    return line(this.#mediaType, 'DELETED', encodeObject(resource.schema, shown));
+    return line(this.#mediaType, 'DELETED', encodeOf(resource, shown));
   }
 
   /** A bookmark: an event without an object, with the revision that the client has reached. */
@@ -153,7 +152,7 @@ export class SessionLines {
       },
     };
     if (output.negotiated.as !== '') return this.#converted('BOOKMARK', empty);
-    return line(this.#mediaType, 'BOOKMARK', encodeObject(resource.schema, empty));
+    return line(this.#mediaType, 'BOOKMARK', encodeOf(resource, empty));
   }
 
   error(error: StatusError): Buffer {

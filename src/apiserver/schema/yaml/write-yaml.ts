@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { CreateNodeOptions, ScalarTag, SchemaOptions, Tags, ToStringOptions } from 'yaml';
+import { canonicalBase64 } from '../decode-leaf.ts';
 import { RawNumber, YamlSyntaxError } from '../json.ts';
 import { isRecord } from '../../../objects/json.ts';
 
@@ -60,7 +61,6 @@ const float = /^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/;
 /** With the prefix of a base; Go allows any number of leading zeros. */
 const maxDigits = 100;
 const maxInt64 = 2n ** 63n;
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
  * The value of a scalar; not finite for `.inf` and `.nan`.
@@ -79,9 +79,11 @@ export function scalarValue({ text, tag, isPlain }: ScalarText): Resolved['value
 }
 
 function decoded(text: string): string {
-  const joined = text.replaceAll(/[\r\n]/g, '');
-  if (!base64.test(joined)) throw new YamlSyntaxError('yaml: !!binary value contains invalid base64 data');
-  return Buffer.from(joined, 'base64').toString('utf8');
+  try {
+    return Buffer.from(canonicalBase64(text), 'base64').toString('utf8');
+  } catch {
+    throw new YamlSyntaxError('yaml: !!binary value contains invalid base64 data');
+  }
 }
 
 function resolve(text: string): Resolved {

@@ -1,14 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  bitString,
-  integer,
-  oid,
-  sequence,
-  setOfOne,
-  utf8String,
-} from '../../../../src/apiserver/pki/der.ts';
+import { bitString, integer, oid, sequence, setOfOne, utf8String } from '../../../../src/tls/der.ts';
 import { certificateReader, requestedOrganizations } from '../../../../src/apiserver/pki/signing-request.ts';
 
 const requestFault = (bytes: Uint8Array) => certificateReader.requestFault(bytes);

@@ -13,10 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import {
-  createCertificateAuthority,
-  issueServerCertificate,
-} from '../../../../src/apiserver/pki/certificates.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../../../src/tls/certificates.ts';
 import { kubeconfig } from '../../../../src/apiserver/pki/identity.ts';
 import {
   checkKubeconfig,

@@ -118,15 +118,17 @@ describe('the log of a container', () => {
   });
 
   it('is read from its end on though the file of that is deleted meanwhile', async () => {
-    log.write('stdout', Buffer.from('one\ntwo\nthree\n'));
-    const lines = log.lines({ tailLines: 2 });
-    const first = lines.next();
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    for (let i = 0; i < 20; i++) log.write('stdout', Buffer.from(`${'x'.repeat(1000)}\n`.repeat(1000)));
+    const piece = `${'x'.repeat(1000)}\n`.repeat(1000);
+    for (let i = 0; i < 3; i++) log.write('stdout', Buffer.from(piece));
+    const lines = log.lines({ tailLines: 2000 });
+    // More than is read at once: the reader has the file open, and most of it before it.
+    const first = await lines.next();
+    for (let i = 0; i < 20; i++) log.write('stdout', Buffer.from(piece));
     expect(readdirSync(log.folder)).not.toContain('0');
-    const begun = await first;
-    const read = [...(begun.done === true ? [] : begun.value), ...(await linesOf(lines))];
-    expect(read.map(({ text }) => text.toString())).toEqual(['two', 'three']);
+    const begun = first.done === true ? [] : first.value;
+    expect(begun.length).toBeGreaterThan(0);
+    expect(begun.length).toBeLessThan(2000);
+    expect(begun.length + (await linesOf(lines)).length).toBe(2000);
   });
 
   it('takes empty lines in short turns, and says how much it has more', () => {

@@ -7,7 +7,7 @@ import {
   createCertificateAuthority,
   issueClientCertificate,
   issueServerCertificate,
-} from '../../../../src/apiserver/pki/certificates.ts';
+} from '../../../../src/tls/certificates.ts';
 import { type LogLine, noRuntime } from '../../../../src/controllers/kubelet/container-runtime.ts';
 import { KubeletApi } from '../../../../src/emulation/kubelet-api/kubelet-api.ts';
 import { localHost } from '../../../../src/host/local-host.ts';

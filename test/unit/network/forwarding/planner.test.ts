@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
-import { ForwardingPlanner } from '../../../../src/network/forwarding/planner.ts';
+import { ForwardingPlanner, planForwarding } from '../../../../src/network/forwarding/planner.ts';
 import {
   outsideClient,
   serviceIP,
@@ -258,4 +258,27 @@ describe('bad input', () => {
     );
     expect(onlyPort(plan(service(), many)).clusterEndpoints).toHaveLength(5000);
   });
+});
+
+it('plans many Services in steps as it does at once, also those that contend', () => {
+  const many = Array.from({ length: 350 }, (_, i) => {
+    const clusterIP = `10.96.${i >> 8}.${i & 255}`;
+    // Each third one wants the same address, and the oldest of them comes last.
+    const externalIPs = i % 3 === 1 ? [sharedIP] : [];
+    const created = new Date(Date.UTC(2026, 0, 1) - i * 1000).toISOString();
+    return service({ clusterIP, clusterIPs: [clusterIP], externalIPs }, { name: `s${i}`, created });
+  });
+  const ofMany = many.map(({ metadata: { name = '' } }, i) =>
+    slice([endpoint(`10.1.${i >> 8}.${i & 255}`)], {}, { name: `${name}-1`, of: name }),
+  );
+  const planner = new ForwardingPlanner(node(), options());
+  planner.apply(
+    many.map((one, i) => ({
+      ...{ key: `default/${one.metadata.name ?? ''}`, service: one },
+      slices: ofMany.slice(i, i + 1),
+    })),
+  );
+  const inSteps = planForwarding(many, ofMany, node(), options());
+  expect(inSteps).toEqual(planner.plan);
+  expect(flow(inSteps, outsideClient, sharedIP, 80)).toContain('10.1.1.93');
 });
