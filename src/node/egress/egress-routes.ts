@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Host } from '../../host/host.ts';
 import type { EgressPeer } from '../../network/egress/egress-plan.ts';
 import { formatAddress, type IPFamily, parseAddress } from '../../objects/address.ts';
@@ -22,13 +23,6 @@ const priority = 20_157;
 /** The routing table of node number 0. */
 const firstTable = 1_570_000;
 
-/** The route to a node: the output of `ip route get` for its Pods. */
-interface NextHop {
-  readonly family: IPFamily;
-  readonly via: string;
-  readonly device: string;
-}
-
 /**
  * Keeps a routing table for each other node by which Pods leave the cluster, and a rule that sends packets with the
  * mark of that node to it. The route to a node is that to its Pods, as the network plugin made it (a tunnel, a
@@ -38,10 +32,8 @@ export class EgressRoutes {
   readonly #host: Host;
   readonly #markMask: number;
   readonly #numbers = new Map<string, number>();
-  /** Lines of `ip -batch` that were done, by node and family; undefined: what the kernel has is not known. */
-  #done: Map<string, string> | undefined;
-  /** What the kernel had after the last write. */
-  #seen: string | undefined;
+  /** The routes that were written, by node and family; undefined: what the kernel has is not known. */
+  #written: Map<string, string> | undefined;
 
   /** @param markMask the bits of the packet mark that the agent may use. */
   constructor(host: Host, markMask: number) {
@@ -51,7 +43,7 @@ export class EgressRoutes {
 
   /** The next sync takes all away that a former agent may have left. */
   invalidate(): void {
-    this.#done = undefined;
+    this.#written = undefined;
   }
 
   /**
@@ -62,32 +54,29 @@ export class EgressRoutes {
    * @throws {RangeError} where the mark has too few bits.
    */
   async sync(peers: readonly EgressPeer[]): Promise<ReadonlyMap<string, number>> {
-    this.#done ??= await this.#removeLeftovers();
+    this.#written ??= await this.#removeLeftovers();
     for (const { name } of peers) if (!this.#numbers.has(name)) this.#numbers.set(name, this.#freeNumber());
     for (const peer of peers) {
       for (const { family, option } of families) {
-        const key = `${peer.name} ${family}`;
-        const nextHop = await this.#nextHopTo(peer, family);
-        const line = nextHop === undefined ? '' : routeLine(nextHop, this.#tableOf(peer.name));
-        const before = this.#done.get(key) ?? '';
-        if (before === line) continue;
-        this.#seen = undefined;
-        this.#done.delete(key);
+        const key = keyOf(peer.name, family);
+        const route = await this.#routeTo(peer, family);
+        const before = this.#written.get(key) ?? '';
+        if (before === route) continue;
+        this.#written.delete(key);
         // A table with routes always has its rule, by which the next process finds it.
         if (before === '') {
           await this.#ip(option, `rule del priority ${priority} ${this.#selector(peer.name)}`, true);
           await this.#ip(option, `rule add priority ${priority} ${this.#selector(peer.name)}`);
         }
-        if (line === '') {
+        if (route === '') {
           await this.#ip(option, `route flush table ${this.#tableOf(peer.name)}`, true);
           await this.#ip(option, `rule del priority ${priority} ${this.#selector(peer.name)}`);
           continue;
         }
-        await this.#ip(option, line);
-        this.#done.set(key, line);
+        await this.#ip(option, `route replace ${route} onlink table ${this.#tableOf(peer.name)}`);
+        this.#written.set(key, route);
       }
     }
-    if (this.#done.size > 0) this.#seen ??= await this.#look();
     return new Map(peers.map(({ name }) => [name, this.#numbers.get(name) ?? 0]));
   }
 
@@ -96,41 +85,34 @@ export class EgressRoutes {
     for (const name of this.#numbers.keys()) {
       if (names.has(name)) continue;
       for (const { family, option } of families) {
-        if (this.#done?.delete(`${name} ${family}`) !== true) continue;
-        this.#seen = undefined;
+        if (this.#written?.delete(keyOf(name, family)) !== true) continue;
         await this.#ip(option, `route flush table ${this.#tableOf(name)}`, true);
         await this.#ip(option, `rule del priority ${priority} ${this.#selector(name)}`);
       }
       this.#numbers.delete(name);
     }
-    if (this.#numbers.size > 0) this.#seen ??= await this.#look();
   }
 
   /**
-   * Whether others have changed the rules or tables since they were written: the kernel itself takes routes away with their
-   * interface.
+   * Whether the rules and tables of the kernel are others than those that were written: somebody else has changed them, or
+   * the kernel itself took routes away with their interface.
    */
   async isChanged(): Promise<boolean> {
-    return this.#seen !== undefined && this.#seen !== (await this.#look());
-  }
-
-  /** Our rules and routes as `ip` prints them. */
-  async #look(): Promise<string> {
-    const tables = [...this.#numbers.keys()].map((name) => `route show table ${this.#tableOf(name)}\n`);
-    const input = `rule list\n${tables.join('')}`;
-    let text = '';
-    for (const { option } of families) {
+    const written = this.#written;
+    if (written === undefined || written.size === 0) return false;
+    const names = [...this.#numbers.keys()];
+    const input = ['rule list', ...names.map((name) => `route show table ${this.#tableOf(name)}`), ''].join(
+      '\n',
+    );
+    for (const { family, option } of families) {
+      const peers = names.filter((name) => written.has(keyOf(name, family)));
+      const rules = peers.map((name) => `${priority}:\tfrom all ${this.#selector(name)}`);
+      const routes = peers.map((name) => written.get(keyOf(name, family)) ?? '');
       // A table that is empty may be no table.
       const { stdout } = await this.#host.exec('ip', [option, '-force', '-batch', '-'], { input });
-      text += stdout;
+      if (!isDeepStrictEqual(rulesAndRoutes(stdout), { rules: new Set(rules), routes })) return true;
     }
-    const ours = (line: string): boolean => !/^\d+:/.test(line) || line.startsWith(`${priority}:`);
-    // Whether a cable is in says the kernel too.
-    return text
-      .replaceAll(/ (dead|linkdown)\b/g, '')
-      .split('\n')
-      .filter(ours)
-      .join('\n');
+    return false;
   }
 
   /** Takes all away, also what a former agent has left. @throws {EgressRouteError} */
@@ -141,7 +123,6 @@ export class EgressRoutes {
 
   /** Takes away what a former agent has left. */
   async #removeLeftovers(): Promise<Map<string, string>> {
-    this.#seen = undefined;
     for (const { option } of families) {
       const { exitCode, stdout } = await this.#host.exec('ip', [option, '-json', 'rule', 'list']);
       // A kernel without IPv6.
@@ -176,8 +157,8 @@ export class EgressRoutes {
     return `fwmark ${hex(mark)}/${hex(egressMask(this.#markMask))} lookup ${this.#tableOf(name)}`;
   }
 
-  /** Undefined: the node has no such family, or nothing leads to it. */
-  async #nextHopTo(peer: EgressPeer, family: IPFamily): Promise<NextHop | undefined> {
+  /** The default route by a node, as `ip` prints it; empty: the node has no such family, or nothing leads to it. */
+  async #routeTo(peer: EgressPeer, family: IPFamily): Promise<string> {
     const pods = peer.podCIDRs.find((cidr) => cidr.family === family);
     const own = peer.addresses.find((address) => parseAddress(address)?.family === family);
     const targets = [
@@ -190,9 +171,9 @@ export class EgressRoutes {
       const [route] = recordsOf(stdout);
       const device = textAt(route, 'dev');
       const via = textAt(route, 'gateway') || (target === own ? target : '');
-      if (device !== '' && device !== 'lo' && via !== '') return { family, via, device };
+      if (device !== '' && device !== 'lo' && via !== '') return `default via ${via} dev ${device}`;
     }
-    return undefined;
+    return '';
   }
 
   async #ip(option: string, line: string, mayFail = false): Promise<void> {
@@ -201,8 +182,23 @@ export class EgressRoutes {
   }
 }
 
-function routeLine({ via, device }: NextHop, table: number): string {
-  return `route replace default via ${via} dev ${device} onlink table ${table}`;
+function keyOf(node: string, family: IPFamily): string {
+  return `${node} ${family}`;
+}
+
+/** Our rules, and the routes in the order of their tables without what the kernel adds: a metric, the state of the link. */
+function rulesAndRoutes(text: string): {
+  readonly rules: ReadonlySet<string>;
+  readonly routes: readonly string[];
+} {
+  const lines = text.split('\n').map((line) => line.trim());
+  const isRule = (line: string): boolean => /^\d+:/.test(line);
+  return {
+    rules: new Set(lines.filter((line) => line.startsWith(`${priority}:`))),
+    routes: lines
+      .filter((line) => line !== '' && !isRule(line))
+      .map((line) => /^default via \S+ dev \S+/.exec(line)?.[0] ?? line),
+  };
 }
 
 /** The output of `ip -json`; nothing if it fails. */
