@@ -12,6 +12,7 @@ import {
   workloadText,
 } from '../network/flows/flow.ts';
 import { type FlowGroup, FlowGrouping, historyText } from '../network/flows/groups.ts';
+import { setYoungest } from '../network/flows/oldest.ts';
 import { plain } from '../objects/plain.ts';
 import { createLog } from '../telemetry/log.ts';
 import { reportedCluster } from './connect.ts';
@@ -159,11 +160,7 @@ class FollowedFlows {
     const timeMs = Date.parse(time);
     const before = this.#last.get(id);
     if (before?.outcome === outcome && timeMs - before.timeMs < quietMs) return false;
-    this.#last.set(id, { outcome, timeMs });
-    if (this.#last.size > 10_000) {
-      const [first] = this.#last.keys();
-      if (first !== undefined) this.#last.delete(first);
-    }
+    setYoungest(this.#last, id, { outcome, timeMs }, 10_000);
     return true;
   }
 }

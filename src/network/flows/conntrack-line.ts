@@ -26,7 +26,11 @@ export interface TrackedConnection {
   readonly ageSeconds: number;
 }
 
-const events = { '[NEW]': 'new', '[UPDATE]': 'update', '[DESTROY]': 'destroy' } as const;
+const events: ReadonlyMap<string, TrackedConnection['event']> = new Map([
+  ['NEW', 'new'],
+  ['UPDATE', 'update'],
+  ['DESTROY', 'destroy'],
+]);
 
 const protocols: ReadonlyMap<string, Protocol> = new Map([
   ['tcp', 'TCP'],
@@ -34,47 +38,34 @@ const protocols: ReadonlyMap<string, Protocol> = new Map([
   ['sctp', 'SCTP'],
 ]);
 
+/** What the line is of, after a time that may stand before it. */
+const headPattern = /^(?:\[[\d.]+\])?\s*(?:\[([A-Z]+)\]\s+)?(?:ipv[46]\s+\d+\s+)?([a-z]+)\s/;
+const agePattern = /\bdelta-time=(\d+)/;
+/** The ends of one direction, in the order in which conntrack prints them. */
+const tuplePattern = /\bsrc=(\S{1,45}) dst=(\S{1,45}) sport=(\d+) dport=(\d+)/g;
+
 /** Reads a line of either family. @returns undefined for what is no connection of TCP, UDP or SCTP. */
 export function readConntrackLine(line: string): TrackedConnection | undefined {
-  let event: TrackedConnection['event'] = 'listed';
-  let protocol: Protocol | undefined;
-  let isReplied = true;
-  let ageSeconds = 0;
-  const fields: Record<'src' | 'dst' | 'sport' | 'dport', string[]> = {
-    src: [],
-    dst: [],
-    sport: [],
-    dport: [],
-  };
-  for (const word of line.split(/\s+/)) {
-    protocol ??= protocols.get(word);
-    if (word === '[NEW]' || word === '[UPDATE]' || word === '[DESTROY]') event = events[word];
-    else if (word === '[UNREPLIED]') isReplied = false;
-    const equals = word.indexOf('=');
-    if (equals === -1) continue;
-    const [name, value] = [word.slice(0, equals), word.slice(equals + 1)];
-    if (name === 'src' || name === 'dst' || name === 'sport' || name === 'dport') fields[name].push(value);
-    else if (name === 'delta-time') ageSeconds = Number(value) || 0;
-  }
-  const original = tupleOf(fields, 0);
-  const reply = tupleOf(fields, 1);
+  const [, eventWord = '', protocolWord = ''] = headPattern.exec(line) ?? [];
+  const protocol = protocols.get(protocolWord);
+  const [original, reply] = Array.from(line.matchAll(tuplePattern), tupleOf);
   if (protocol === undefined || original === undefined || reply === undefined) return undefined;
-  return { event, protocol, original, reply, isReplied, ageSeconds };
+  const event = events.get(eventWord) ?? 'listed';
+  const ageSeconds = event === 'listed' ? Number(agePattern.exec(line)?.[1] ?? 0) : 0;
+  return { event, protocol, original, reply, isReplied: !line.includes('[UNREPLIED]'), ageSeconds };
 }
 
-function tupleOf(
-  { src, dst, sport, dport }: Readonly<Record<'src' | 'dst' | 'sport' | 'dport', readonly string[]>>,
-  index: 0 | 1,
-): Tuple | undefined {
-  const [source, destination] = [canonical(src[index]), canonical(dst[index])];
-  const [sourcePort, destinationPort] = [Number(sport[index]), Number(dport[index])];
-  if (source === undefined || destination === undefined) return undefined;
-  if (!Number.isInteger(sourcePort) || !Number.isInteger(destinationPort)) return undefined;
-  return { source, sourcePort, destination, destinationPort };
+function tupleOf([, source = '', destination = '', sourcePort, destinationPort]: RegExpExecArray):
+  Tuple | undefined {
+  const [from, to] = [canonical(source), canonical(destination)];
+  if (from === undefined || to === undefined) return undefined;
+  return {
+    ...{ source: from, sourcePort: Number(sourcePort) },
+    ...{ destination: to, destinationPort: Number(destinationPort) },
+  };
 }
 
 /** The C library shortens IPv6 addresses in another way than RFC 5952 here and there. */
-function canonical(text: string | undefined): string | undefined {
-  if (text === undefined || text === '') return undefined;
+function canonical(text: string): string | undefined {
   return text.includes(':') ? parseAddress(text)?.canonical : text;
 }

@@ -234,7 +234,7 @@ export function isFlow(value: unknown): value is Flow {
 
 /** The message of `FlowsSampled`. */
 export function sampledText(lost: number): string {
-  return `${lost} flows are not shown: more came than could be read. Packets that were denied are all counted.`;
+  return `${lost} flows are not shown: more came than are told. Packets that were denied are all counted.`;
 }
 
 /** The namespaces of the ends of a flow and of its Service, each once. */

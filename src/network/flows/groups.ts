@@ -1,6 +1,7 @@
 import { worstFirst } from '../../objects/outcomes.ts';
 import { maxOf } from '../../objects/lists.ts';
 import { cellsOf, type Flow, type FlowCells, type FlowWords, flowWords, workloadText } from './flow.ts';
+import { setYoungest } from './oldest.ts';
 
 /** Flows of one workload to one place with one outcome. */
 export interface FlowGroup extends FlowWords {
@@ -58,9 +59,7 @@ export class FlowGrouping {
     const before = this.#flows.get(flow.id);
     const isSame = before?.key === key;
     const timeMs = Date.parse(flow.time);
-    this.#flows.delete(flow.id);
-    this.#flows.set(flow.id, { flow, key, timeMs: isSame ? before.timeMs : timeMs });
-    if (this.#flows.size > maxFlows) deleteFirst(this.#flows);
+    setYoungest(this.#flows, flow.id, { flow, key, timeMs: isSame ? before.timeMs : timeMs }, maxFlows);
     if (before !== undefined && !isSame) this.#takeBack(before);
     const { packets } = flow;
     const more =
@@ -92,8 +91,7 @@ export class FlowGrouping {
     const known = this.#groups.get(key);
     if (known !== undefined) return known;
     const group: Counted = { key, flow, history: new History() };
-    this.#groups.set(key, group);
-    if (this.#groups.size > maxGroups) deleteFirst(this.#groups);
+    setYoungest(this.#groups, key, group, maxGroups);
     return group;
   }
 
@@ -175,11 +173,4 @@ export function historyText(history: readonly number[], width: number): string {
   return sums
     .map((sum) => (sum === 0 ? ' ' : (bars[Math.ceil((sum / most) * bars.length) - 1] ?? ' ')))
     .join('');
-}
-
-function deleteFirst(map: Map<unknown, unknown>): void {
-  for (const first of map.keys()) {
-    map.delete(first);
-    return;
-  }
 }

@@ -1,8 +1,10 @@
 import type { Flow } from './flow.ts';
-import { replaceLast } from './tracker.ts';
+import { setYoungest } from './oldest.ts';
 
 /** Flows of agents that are told apart. */
 const maxIds = 100_000;
+/** Denials, connections and tellers that are kept of each. */
+const maxFlows = 10_000;
 /** Milliseconds by which the clocks of nodes, and the times of denied packets, may be wrong. */
 const slackMs = 3000;
 
@@ -36,7 +38,7 @@ export class FlowMerge {
   #idOf(agent: string, id: number): number {
     const key = `${agent} ${id}`;
     const known = this.#ids.get(key) ?? ++this.#lastId;
-    replaceLast(this.#ids, key, known, maxIds);
+    setYoungest(this.#ids, key, known, maxIds);
     return known;
   }
 
@@ -50,7 +52,7 @@ export class FlowMerge {
     // It takes the place of the connection that was said to have no answer.
     const id = opened !== undefined && isOneOf(opened, flow) ? opened.id : (before?.id ?? flow.id);
     const whole = { ...flow, id, ...(service === undefined ? {} : { service }) };
-    replaceLast(this.#denials, key, whole);
+    setYoungest(this.#denials, key, whole, maxFlows);
     return [whole];
   }
 
@@ -59,12 +61,12 @@ export class FlowMerge {
     const denial = key === undefined ? undefined : this.#denials.get(key);
     if (key === undefined) return [flow];
     if (denial === undefined || !isOneOf(flow, denial)) {
-      replaceLast(this.#opened, key, flow);
+      setYoungest(this.#opened, key, flow, maxFlows);
       return [flow];
     }
     if (denial.service !== undefined || flow.service === undefined) return [];
     const whole = { ...denial, service: flow.service };
-    replaceLast(this.#denials, key, whole);
+    setYoungest(this.#denials, key, whole, maxFlows);
     return [whole];
   }
 
@@ -75,7 +77,7 @@ export class FlowMerge {
     const port = service === undefined ? to?.port : service.port;
     const key = `${protocol} ${from.address} ${sourcePort} ${at} ${port} ${minute}`;
     const teller = this.#tellers.get(key) ?? agent;
-    replaceLast(this.#tellers, key, teller);
+    setYoungest(this.#tellers, key, teller, maxFlows);
     return teller !== agent;
   }
 }

@@ -4,6 +4,7 @@ import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import type { TrackedConnection } from './conntrack-line.ts';
 import type { Flow, FlowEnd, FlowService } from './flow.ts';
 import type { DeniedPacket, FlowNames } from './names.ts';
+import { setYoungest, takeOldest } from './oldest.ts';
 
 /** Milliseconds within which the kernel's events are read. */
 const eventMs = 1000;
@@ -11,7 +12,7 @@ const eventMs = 1000;
 const maxRequests = 1000;
 /** Characters of a host or path. */
 const maxText = 200;
-/** Flows that are kept, and connections that are told apart. */
+/** Flows that are kept, and connections that are told apart; a tenth more for a moment. */
 const maxFlows = 10_000;
 /** Milliseconds that a connection may be without an answer before it is said to be `opened`. */
 const answerMs = 3000;
@@ -124,7 +125,7 @@ export class FlowTracker {
       if (before !== undefined && before.state !== 'decided') this.#ended(before, connection, nowMs);
       return;
     }
-    const isAgain = connection.event === 'new' && before?.state === 'decided';
+    const isAgain = connection.event === 'new' && before !== undefined && before.state !== 'waiting';
     // The event of its beginning was lost, and counts as lost.
     if (before === undefined && connection.event === 'update') return;
     const known = before === undefined || isAgain ? this.#begin(key, node, connection, nowMs) : before;
@@ -160,8 +161,8 @@ export class FlowTracker {
       decidedBy: names.decisionOn(denial),
     };
     const now: Denial = { flow, counted: packets, lastMs };
-    replaceLast(this.#denials, key, now);
-    replaceLast(this.#lastDenials, answerKey(protocol, source, destination, port), now);
+    setYoungest(this.#denials, key, now, maxFlows);
+    setYoungest(this.#lastDenials, answerKey(protocol, source, destination, port), now, maxFlows);
     this.#tell(flow);
   }
 
@@ -238,8 +239,11 @@ export class FlowTracker {
     this.#connections.delete(key);
     this.#connections.set(key, known);
     const { reply, protocol } = connection;
-    replaceLast(this.#byReply, `${reply.destination} ${reply.destinationPort}`, known);
-    if (this.#connections.size > maxFlows) this.#forgetFirst();
+    setYoungest(this.#byReply, `${reply.destination} ${reply.destinationPort}`, known, maxFlows);
+    for (const oldest of takeOldest(this.#connections, maxFlows)) {
+      if (oldest.state === 'waiting') this.#forgotten++;
+      this.#forgetWaiting(oldest);
+    }
     const waiting = answerKey(protocol, reply.destination, reply.source, reply.sourcePort);
     const set = this.#waiting.get(waiting);
     if (set === undefined) this.#waiting.set(waiting, new Set([known]));
@@ -308,17 +312,8 @@ export class FlowTracker {
     if (set?.size === 0) this.#waiting.delete(key);
   }
 
-  #forgetFirst(): void {
-    const [first] = this.#connections;
-    if (first === undefined) return;
-    const [key, known] = first;
-    this.#connections.delete(key);
-    if (known.state === 'waiting') this.#forgotten++;
-    this.#forgetWaiting(known);
-  }
-
   #tell(flow: Flow): void {
-    replaceLast(this.#flows, flow.id, flow);
+    setYoungest(this.#flows, flow.id, flow, maxFlows);
     this.#options.tell(flow);
   }
 }
@@ -352,15 +347,6 @@ function answerKey(protocol: Protocol, source: string, destination: string, port
 
 function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.');
-}
-
-/** Makes it the last one; of too many, the first is forgotten. */
-export function replaceLast<K, V>(map: Map<K, V>, key: K, value: V, most = maxFlows): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= most) return;
-  const [first] = map.keys();
-  if (first !== undefined) map.delete(first);
 }
 
 function timeOf(milliseconds: number): string {

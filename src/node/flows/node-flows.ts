@@ -25,19 +25,25 @@ export interface NodeFlowsOptions {
 /** There while somebody looks. */
 const table = { family: 'inet', name: 'servicenet-flows' } as const;
 
+/** New connections that a node tells each second, and as many more at once. */
+const eachSecond = 1000;
+
 /**
  * Of each connection the kernel tells its beginning, its first answer and its end; without it, each step of TCP too. What
- * begins on another node is told there. The counter has the beginnings, so that it is known how many were lost.
+ * begins on another node is told there. Of more than {@link eachSecond} the rest is not told at all. The counters have the
+ * beginnings, and those that are not told, so that it is known how many were lost.
  */
 const tableText = `table ${table.family} ${table.name}
 delete table ${table.family} ${table.name}
 table ${table.family} ${table.name} {
   counter begun { }
+  counter beyond { }
   set elsewhere-4 { type ipv4_addr; flags interval; }
   set elsewhere-6 { type ipv6_addr; flags interval; }
   chain tell {
     ip saddr @elsewhere-4 ct event set 0x0 return
     ip6 saddr @elsewhere-6 ct event set 0x0 return
+    limit rate over ${eachSecond}/second burst ${eachSecond} packets counter name beyond ct event set 0x0 return
     ct event set new,reply,destroy
   }
   chain prerouting {
@@ -117,7 +123,7 @@ export class NodeFlows {
     this.#options = options;
     this.#nft = new Nft(options.host);
     const services = options.families.flatMap((family) => deniedServices(nftFamily(family)));
-    this.#denied = new DeniedReader(options.host, [...deniedByPolicies, ...services]);
+    this.#denied = new DeniedReader(this.#nft, [...deniedByPolicies, ...services]);
     this.#ended = this.#follow();
   }
 
@@ -136,7 +142,7 @@ export class NodeFlows {
     return flows;
   }
 
-  /** Beginnings of connections that the kernel threw away. */
+  /** Beginnings of connections that the kernel did not tell, or threw away. */
   get lost(): number {
     return this.#lost;
   }
@@ -157,7 +163,9 @@ export class NodeFlows {
         onDenial({ ...each, node, ...sourceOfSet(set), lastMs: now() - agoSeconds * 1000 });
       }
     }
-    this.#count(counters.get(counterKey(table.family, table.name, 'begun')) ?? 0);
+    const packets = (name: string): number => counters.get(counterKey(table.family, table.name, name)) ?? 0;
+    if (packets('beyond') > 0) this.#hasLoss = true;
+    this.#count(packets('begun'));
   }
 
   /**
@@ -183,6 +191,7 @@ export class NodeFlows {
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('nobody looks at flows any more'));
     await this.#ended;
+    await this.#nft.close();
     await removeFlowsTable(this.#nft);
   }
 

@@ -1,8 +1,7 @@
-import type { Host } from '../../host/host.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { listAt, numberAt, textAt } from '../../objects/json.ts';
 import { type Command, concat, field, match, type NftExpression, type NftFamily } from './elements.ts';
-import { Nft } from './nft.ts';
+import type { Nft } from './nft.ts';
 
 /**
  * Packets that rules of ours deny, counted by the kernel: a set with a counter for each source, destination and port, and
@@ -69,15 +68,15 @@ export function recordDenied({ family, table, name, packets }: DeniedSet, chain:
   return { add: { rule: { family, table, chain, expr } } };
 }
 
-/** Reads a machine's sets. One call at a time. */
+/** Reads a machine's sets; the caller ends its nft. One call at a time. */
 export class DeniedReader {
   readonly #nft: Nft;
   readonly #sets: readonly DeniedSet[];
   /** The packets of each, as they were read last. */
   readonly #counts = new Map<DeniedSet, number>();
 
-  constructor(host: Host, sets: readonly DeniedSet[]) {
-    this.#nft = new Nft(host);
+  constructor(nft: Nft, sets: readonly DeniedSet[]) {
+    this.#nft = nft;
     this.#sets = sets;
   }
 
@@ -90,7 +89,7 @@ export class DeniedReader {
     readonly changed: readonly (readonly [DeniedSet, readonly DeniedPackets[]])[];
     readonly counters: ReadonlyMap<string, number>;
   }> {
-    const counters = readCounters((await this.#nft.list([], 'counters')) ?? '{}');
+    const counters = readCounters(await this.#nft.listCounters());
     const changed: (readonly [DeniedSet, readonly DeniedPackets[]])[] = [];
     for (const set of this.#sets) {
       const { family, table, name } = set;

@@ -1,5 +1,6 @@
 import { type Host, ProgramMissingError, type ExecOptions, type ExecResult } from '../../host/host.ts';
 import { ResidentProgram } from '../../host/resident-program.ts';
+import { errorMessage } from '../../objects/status.ts';
 import type { TableWatch } from './table-watch.ts';
 import {
   type Command,
@@ -52,6 +53,8 @@ export const nftScripts = {
   transactions: `while read -r bytes; do dd bs="$bytes" count=1 iflag=fullblock 2>/dev/null | timeout -s KILL ${limitSeconds} nft -j -f - || exit; echo done; done`,
   /** Protocols as numbers: nft looks each name up in `/etc/protocols`. */
   listings: `for what; do timeout -s KILL ${limitSeconds} nft -j --numeric-protocol list $what || exit; done`,
+  /** All counters, again for each line. */
+  counters: `while read -r _; do timeout -s KILL ${limitSeconds} nft -j list counters 2>&1; echo listed; done`,
   /** One transaction in nft's own language. */
   text: `cat | timeout -s KILL ${limitSeconds} nft -f -`,
   /** The history file of nft, in the home directory, is one that cannot be. */
@@ -125,18 +128,23 @@ export class ResidentNft {
 export class Nft {
   readonly #host: Host;
   readonly #resident: ResidentNft;
+  readonly #counters: ResidentProgram;
   readonly #watch: Pick<TableWatch, 'own'>;
 
   /** @param watch counts what is done; default: nobody does. */
   constructor(host: Host, watch: Pick<TableWatch, 'own'> = { own: (write) => write() }) {
     this.#host = host;
     this.#resident = new ResidentNft(host);
+    this.#counters = new ResidentProgram({
+      ...{ host, program: 'sh', args: ['-c', nftScripts.counters], answerEnd: 'listed\n' },
+      ...{ questionsEach: Infinity, answerLimitMs: (limitSeconds + 5) * 1000 },
+    });
     this.#watch = watch;
   }
 
-  /** Ends the program that {@link runAll} leaves behind for the next small transaction. */
+  /** Ends the programs that {@link runAll} and {@link listCounters} leave behind for the next call. */
   async close(): Promise<void> {
-    await this.#resident.close();
+    await Promise.all([this.#resident.close(), this.#counters.close()]);
   }
 
   /** Does all of it or nothing. @throws {NftError} */
@@ -203,6 +211,19 @@ export class Nft {
     if (exitCode === 0) return stdout;
     if (stderr.includes('No such file or directory')) return undefined;
     throw NftError.of(stderr, `nft list ${what.join(' ')}`);
+  }
+
+  /**
+   * The output of `nft -j list counters`. A shell stays for it until {@link close}: who looks looks each second.
+   *
+   * @throws {NftError}
+   */
+  async listCounters(): Promise<string> {
+    const said = await this.#counters.ask('\n').catch((error: unknown) => {
+      throw NftError.of(errorMessage(error));
+    });
+    if (said.startsWith('{')) return said;
+    throw NftError.of(said, 'nft list counters');
   }
 
   /**

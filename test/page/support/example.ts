@@ -647,7 +647,7 @@ export function putExample(server: StandIn): void {
   server.put('flowWatch', [
     {
       ...{ key: 'flows', state: 'watching', total: exampleGroups.length },
-      trouble: { reason: 'FlowsSampled', message: '12 flows are not shown: more came than could be read.' },
+      trouble: { reason: 'FlowsSampled', message: '12 flows are not shown: more came than are told.' },
     },
   ]);
   server.put('flowGroup', exampleGroups);
