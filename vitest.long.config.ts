@@ -11,6 +11,7 @@ const long = {
     PROPERTY_RUNS: 'all',
     RIGHTS: 'each',
     SERVICENET_ATTACHMENT_KILLS: '20',
+    SERVICENET_ATTACHMENT_SEEDS: '5',
     SERVICENET_E2E: 'all',
     SERVICENET_KILL_ROUNDS: '200',
     SERVICENET_POWER_CUTS: '100',
@@ -35,7 +36,7 @@ export default defineConfig({
             'test/e2e/e2e.test.ts',
             'test/integration/fuzz.test.ts',
             'test/integration/deploy-rights{,-endpoints}.test.ts',
-            'test/simulation/{attachments-kill,storage-kill,storage-power-cut,up-kill}.test.ts',
+            'test/simulation/{attachments-faults,attachments-kill,storage-kill,storage-power-cut,up-kill}.test.ts',
             // What takes its number of cases from support/runs.ts.
             'test/unit/apiserver/schema/yaml/write-yaml.test.ts',
             'test/unit/apiserver/storage/{ordered-tree,disk/damage}.test.ts',
