@@ -109,9 +109,9 @@ export class Answers {
     const follower = await this.#follower();
     const atMs = askedTime(follow.at);
     if (atMs !== undefined)
-      return new Feed(follow, await pastToFollow(viewers, atMs), cluster, 0, () => atMs).state();
+      return await new Feed(follow, await pastToFollow(viewers, atMs), cluster, 0, () => atMs).state();
     follower.flush();
-    return new Feed(follow, follower, cluster, 0, () => clock.now()).state();
+    return await new Feed(follow, follower, cluster, 0, () => clock.now()).state();
   }
 
   /** `POST /data/trace`. */

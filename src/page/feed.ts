@@ -2,6 +2,7 @@ import type { KeptKind, RowChanges, RowTables, StoredRow, Tables } from '../view
 import type { EventRow, JournalRow, RowKind, RowOfKind } from '../view/rows/rows.ts';
 import { formatTime } from '../objects/time.ts';
 import { joinKey } from '../objects/meta.ts';
+import { runInSlices } from '../telemetry/time-slice.ts';
 import type { PresentFlows } from './flow-watch.ts';
 import { type ClusterInfo, type Follow, mostPods, rowsOfView, type Status } from './messages.ts';
 
@@ -26,6 +27,9 @@ export interface Followed {
   readonly tables: Pick<RowTables, 'rows' | 'detailOf'>;
 }
 
+/** Rows of one step. */
+const rowsOfStep = 256;
+
 /** Rows that a tab does not get yet. */
 type Held = 'nothing' | 'Pods' | 'everything';
 
@@ -47,6 +51,8 @@ export class Feed {
   /** The keys of the rows that the tab has, and their JSON. */
   readonly #sent = new Map<RowKind, Map<string, string>>();
   #held: Held = 'nothing';
+  /** Changes that came while the state was made; undefined: it is not being made. */
+  #meanwhile: RowChanges[] | undefined;
   #seq: number;
 
   /** @param seq of the last message before. @param now milliseconds since 1970. */
@@ -76,13 +82,28 @@ export class Feed {
     return { ...this.#follower.status, ...(disconnected === undefined ? {} : { disconnected }) };
   }
 
-  /** The message with all that the view shows, as an object of JSON. */
-  state(): string {
+  /**
+   * The message with all that the view shows, as an object of JSON: made in slices, during which there is no other message.
+   * Those of {@link changedMeanwhile} have to come next.
+   */
+  async state(): Promise<string> {
+    this.#meanwhile = [];
+    return await runInSlices(this.#stateSteps());
+  }
+
+  /** What has changed while the state was made. */
+  changedMeanwhile(): readonly RowChanges[] {
+    const changes = this.#meanwhile ?? [];
+    this.#meanwhile = undefined;
+    return changes;
+  }
+
+  *#stateSteps(): Generator<undefined, string, undefined> {
     this.#sent.clear();
     this.#held = this.#heldBack();
     const rows = new Map<string, readonly string[]>();
     const shows = this.#shows();
-    for (const kind of this.#kinds) rows.set(kind, [...this.#present(kind, shows).values()]);
+    for (const kind of this.#kinds) rows.set(kind, yield* this.#presentSteps(kind, shows));
     const detail = this.#detail();
     if (detail !== undefined) rows.set('serviceDetail', [detail]);
     this.#seq++;
@@ -92,6 +113,10 @@ export class Feed {
 
   /** The message about changes; undefined where the view shows none of them. */
   changes(changed: RowChanges): string | undefined {
+    if (this.#meanwhile !== undefined) {
+      this.#meanwhile.push(changed);
+      return undefined;
+    }
     const rows = new Map<string, readonly string[]>();
     const gone = new Map<string, readonly string[]>();
     const held = this.#held;
@@ -129,6 +154,7 @@ export class Feed {
 
   /** All rows of some kinds, as they are now. */
   #made(kinds: readonly (readonly [RowKind, readonly { readonly key: string }[]])[]): string | undefined {
+    if (this.#meanwhile !== undefined) return undefined;
     const changed = new Map<string, readonly string[]>();
     const gone = new Map<string, readonly string[]>();
     for (const [kind, rows] of kinds) {
@@ -181,6 +207,23 @@ export class Feed {
     for (const [key, { row, json }] of table) {
       if (!shows[kind](row)) continue;
       found.set(key, json);
+      sent.set(key, json);
+    }
+    return found;
+  }
+
+  /** The JSON of the rows that are shown, in steps; the tab has them by then. */
+  *#presentSteps<Kind extends KeptKind>(
+    kind: Kind,
+    shows: Pick<Shows, Kind>,
+  ): Generator<undefined, readonly string[], undefined> {
+    const sent = this.#sentOf(kind);
+    const found: string[] = [];
+    const table: ReadonlyMap<string, StoredRow<RowOfKind[Kind]>> = this.#follower.tables.rows[kind];
+    for (const [key, { row, json }] of table) {
+      if (found.length % rowsOfStep === 0) yield;
+      if (!shows[kind](row)) continue;
+      found.push(json);
       sent.set(key, json);
     }
     return found;

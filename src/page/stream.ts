@@ -119,29 +119,38 @@ export class Stream implements FollowerListener {
       return;
     }
     this.#wanted = follow;
-    const { clock } = this.#options;
-    const waitMs = Math.max(0, this.#stateAt + stateMs - clock.monotonic());
-    this.#timer ??= clock.after(waitMs, () => this.#beginInTurn());
+    this.#beginLater();
   }
 
-  /** The state of a large cluster is long work: those of several tabs are made in turns of the event loop of their own. */
-  #beginInTurn(): void {
-    if (this.#isBeginning) return;
-    this.#isBeginning = true;
-    this.#begin().catch((error: unknown) => {
-      this.#options.log.error({ err: error }, 'the page cannot make the state of a tab');
-      this.#end(serverError, 'InternalError');
+  #beginLater(): void {
+    const { clock } = this.#options;
+    const waitMs = Math.max(0, this.#stateAt + stateMs - clock.monotonic());
+    this.#timer ??= clock.after(waitMs, () => {
+      this.#timer = undefined;
+      this.#beginOnce();
     });
   }
 
-  /** Sends the state of what is followed now. */
-  async #begin(): Promise<void> {
-    await turnForLongWork();
-    this.#isBeginning = false;
-    this.#timer = undefined;
-    const { viewers, cluster, clock, askFlows } = this.#options;
+  /** One state after the other: where another is wanted by the end of one, that comes next. */
+  #beginOnce(): void {
     const wanted = this.#wanted;
-    if (wanted === undefined || this.#socket.readyState !== this.#socket.OPEN) return;
+    if (this.#isBeginning || wanted === undefined) return;
+    this.#isBeginning = true;
+    this.#begin(wanted)
+      .then(() => {
+        this.#isBeginning = false;
+        if (this.#wanted !== wanted) this.#beginLater();
+      })
+      .catch((error: unknown) => {
+        this.#options.log.error({ err: error }, 'the page cannot make the state of a tab');
+        this.#end(serverError, 'InternalError');
+      });
+  }
+
+  /** Sends the state of what is followed now. */
+  async #begin(wanted: Follow): Promise<void> {
+    if (!this.#isOpen()) return;
+    const { viewers, cluster, clock, askFlows } = this.#options;
     this.#stateAt = clock.monotonic();
     const { follower } = viewers;
     // The one before ends last: flows go on to be collected.
@@ -151,8 +160,9 @@ export class Stream implements FollowerListener {
     if (wanted.at === undefined) {
       // Its rows are then those that changes begin from.
       follower.flush();
-      this.#sendState(new Feed(wanted, follower, cluster, this.#feed?.seq ?? 0, () => clock.now()));
+      await this.#sendState(new Feed(wanted, follower, cluster, this.#feed?.seq ?? 0, () => clock.now()));
     }
+    if (!this.#isOpen()) return;
     this.#flows = showsFlows(wanted) ? new FlowWatch(wanted, { ask: askFlows, why }, clock, tell) : undefined;
     before?.end();
     if (wanted.at !== undefined) await this.#beginPast(wanted, timeOf(wanted.at) ?? 0);
@@ -164,14 +174,25 @@ export class Stream implements FollowerListener {
     const followed = await pastToFollow(viewers, atMs);
     // Another place may be wanted by now.
     if (this.#wanted !== wanted) return;
-    this.#sendState(new Feed(wanted, followed, cluster, this.#feed?.seq ?? 0, () => atMs));
+    await this.#sendState(new Feed(wanted, followed, cluster, this.#feed?.seq ?? 0, () => atMs));
   }
 
-  #sendState(feed: Feed): void {
+  /** The state of a large cluster is long work. */
+  async #sendState(feed: Feed): Promise<void> {
     this.#hasMissed = false;
     this.#feed = feed;
-    this.#send(`{"state":${feed.state()}}`);
+    const text = await feed.state();
+    await turnForLongWork();
+    this.#send(`{"state":${text}}`);
+    for (const changes of feed.changedMeanwhile()) {
+      const next = feed.changes(changes);
+      if (next !== undefined) this.#send(next);
+    }
     this.#tellJournal();
+  }
+
+  #isOpen(): boolean {
+    return this.#socket.readyState === this.#socket.OPEN;
   }
 
   #isBehind(): boolean {
@@ -179,9 +200,9 @@ export class Stream implements FollowerListener {
   }
 
   #send(text: string): void {
-    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    if (!this.#isOpen()) return;
     this.#socket.send(text, () => {
-      if (this.#hasMissed && this.#socket.bufferedAmount === 0) this.#beginInTurn();
+      if (this.#hasMissed && this.#socket.bufferedAmount === 0) this.#beginOnce();
     });
   }
 
