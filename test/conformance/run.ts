@@ -66,6 +66,7 @@ async function main(): Promise<number> {
           concurrency: Number(values.concurrency),
           retry: !values['no-retry'],
           order: values.order,
+          keepNamespaces: own !== undefined,
           onVerdict: show,
         })),
       );

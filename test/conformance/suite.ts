@@ -15,6 +15,7 @@ export interface SuiteOptions {
   /** Run a case that failed beside others once more, alone: another case may have held its port. Default true. */
   readonly retry?: boolean;
   readonly order?: boolean;
+  readonly keepNamespaces?: boolean;
   /** Called when a case's verdict is final. */
   readonly onVerdict?: (verdict: Verdict) => void;
 }
