@@ -3,5 +3,8 @@ import { join } from 'node:path';
 /** What the tests of the page look at, made once for all of them. */
 export const builtPage = join('node_modules', '.cache', 'page-of-tests');
 
-/** Pictures for eyes, kept as artifacts of a run. */
+/** Files that the page gives, and pictures for eyes. */
 export const screenshots = join('node_modules', '.cache', 'page-screenshots');
+
+/** Whether pictures for eyes are made: they take a fifth of the time. */
+export const takesPictures = process.env['SERVICENET_SCREENSHOTS'] !== undefined;
