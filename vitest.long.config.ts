@@ -35,7 +35,7 @@ export default defineConfig({
             'test/**/*.long.test.ts',
             'test/e2e/e2e.test.ts',
             'test/integration/fuzz.test.ts',
-            'test/integration/deploy-rights{,-endpoints}.test.ts',
+            'test/integration/{deploy-rights{,-endpoints},page-rights}.test.ts',
             'test/simulation/{attachments-faults,attachments-kill,storage-kill,storage-power-cut,up-kill}.test.ts',
             // What takes its number of cases from support/runs.ts.
             'test/unit/apiserver/schema/yaml/write-yaml.test.ts',
