@@ -14,7 +14,7 @@ export async function startEmbedded(name: string, serviceCidrs: string): Promise
   const kubeconfig = join(directory, 'kubeconfig');
   const child = new Child(process.execPath, [
     ...['src/main.js', 'up', '--port', '0', '--write-kubeconfig', kubeconfig],
-    ...['--service-cluster-ip-range', serviceCidrs, '--nodes', '3'],
+    ...['--service-cluster-ip-range', serviceCidrs, '--nodes', '3', '--network=off', '--page=off'],
     ...['--controllers=*,-load-balancer-controller', '--authorization-mode', 'RBAC'],
   ]);
   const stop = async (): Promise<void> => {
