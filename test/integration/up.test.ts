@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
@@ -27,6 +27,7 @@ afterEach(async () => {
     await once(running, 'exit');
   }
   running = undefined;
+  vi.unstubAllEnvs();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -134,24 +135,31 @@ describe('servicenet up', () => {
 
   it('is the cluster of commands that report, unless another is named', async () => {
     const path = join(folder, '.servicenet', 'kubeconfig');
-    const { child, closed } = await up('--network=off', '--nodes=0', '--write-kubeconfig', path);
-    const env = { ...process.env, HOME: folder, KUBECONFIG: '' };
-    const report = (...args: readonly string[]) =>
-      spawnSync(process.execPath, [main, ...args], { encoding: 'utf8', env });
-    expect(report('pools').stdout).toMatch(/^default +IPv4/m);
-    expect(report('audit').stdout).toContain('no findings');
-    expect(report('trace', '--matrix').stdout).toContain('There are no Pods');
+    const { child, closed } = await up(
+      '--network=off',
+      '--nodes=0',
+      '--page=off',
+      '--write-kubeconfig',
+      path,
+    );
+    vi.stubEnv('HOME', folder);
+    vi.stubEnv('KUBECONFIG', '');
+    expect((await commandLine('pools')).output).toMatch(/^default +IPv4/m);
+    expect((await commandLine('audit')).output).toContain('no findings');
+    expect((await commandLine('trace', '--matrix')).output).toContain('There are no Pods');
     await mkdir(join(folder, '.kube'));
     await writeFile(join(folder, '.kube', 'config'), '');
-    const beside = report('pools');
-    expect(beside.stdout).toMatch(/^default +IPv4/m);
-    expect(beside.stderr).toBe(`servicenet: the cluster is that of servicenet up (--kubeconfig ${path})\n`);
-    expect(report('pools', '--kubeconfig', join(folder, '.kube', 'config')).stderr).toMatch(/kubeconfig/);
+    const beside = await commandLine('pools');
+    expect(beside.output).toMatch(/^default +IPv4/m);
+    expect(beside.errors).toBe(`servicenet: the cluster is that of servicenet up (--kubeconfig ${path})\n`);
+    expect((await commandLine('pools', '--kubeconfig', join(folder, '.kube', 'config'))).errors).toMatch(
+      /kubeconfig/,
+    );
     // What an up leaves that was killed is no cluster.
     child.kill('SIGKILL');
     await closed;
     expect((await stat(path)).isFile()).toBe(true);
-    expect(report('pools')).toMatchObject({ status: 1, stdout: '' });
+    expect(await commandLine('pools')).toMatchObject({ code: 1, output: '' });
   });
 
   it.each([
@@ -178,8 +186,9 @@ describe('servicenet up', () => {
 
   it('ends cleanly when a signal comes while it starts, and starts again', async () => {
     const flags = ['--port', String(await freePort()), '--data-dir', join(folder, 'data')];
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      const interrupted = begin([], ...flags);
+    const bare = ['--nodes=0', '--network=off', '--page=off'];
+    for (const [signal, own] of [['SIGTERM', []] as const, ['SIGINT', bare] as const]) {
+      const interrupted = begin([], ...flags, ...own);
       // The server listens by then; its clients are only just being started.
       await until(() => listens(Number(flags[1])));
       interrupted.child.kill(signal);
@@ -188,7 +197,7 @@ describe('servicenet up', () => {
       await expect(stat(interrupted.kubeconfig)).rejects.toThrow('ENOENT');
       expect(interrupted.output()).not.toMatch(/"level":"(warn|error|fatal)"|unhandled/i);
     }
-    const last = await up(...flags);
+    const last = await up(...flags, ...bare);
     expect(last.output()).toContain('Stop it with Ctrl-C');
     last.child.kill('SIGTERM');
     await last.closed;
@@ -244,13 +253,13 @@ describe('servicenet up', () => {
     ],
     [
       'an address for metrics that the machine does not have',
-      ['--metrics-bind-address', '192.0.2.1:1'],
+      ['--metrics-bind-address', '192.0.2.1:1', '--nodes=0', '--controllers='],
       1,
       /^servicenet: 192.0.2.1 is not an address of this machine\n$/,
     ],
   ])('says only what is wrong with %s', async (_, flags, code, message) => {
     const kubeconfig = join(folder, 'kubeconfig');
-    const own = ['--port', '0', '--network', 'off', '--write-kubeconfig', kubeconfig];
+    const own = ['--port=0', '--network=off', '--page=off', '--write-kubeconfig', kubeconfig];
     const run = await commandLine('up', ...own, ...flags);
     expect(run.code).toBe(code);
     expect(run.errors).toMatch(message);
@@ -265,7 +274,8 @@ describe('servicenet up', () => {
       'apiVersion: v1\nkind: Service\nmetadata: { name: a }\nspec: { ports: [{ port: 99999 }] }\n',
     );
     const kubeconfig = join(folder, 'kubeconfig');
-    const own = ['--port', '0', '--nodes', '0', '--network', 'off', '--write-kubeconfig', kubeconfig];
+    const bare = ['--nodes=0', '--controllers=', '--network=off', '--page=off'];
+    const own = ['--port=0', ...bare, '--write-kubeconfig', kubeconfig];
     const { code, output, errors } = await commandLine('up', ...own, '--apply', bad);
     expect(code).toBe(1);
     expect(errors).toContain(`servicenet: ${bad}: Service a: Service "a" is invalid: `);
