@@ -7,7 +7,7 @@ import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { type Access, UpProcess } from './up-process.ts';
 
 /** How often the server is killed. */
-const rounds = Number(process.env['SERVICENET_UP_KILL_ROUNDS'] ?? 4);
+const rounds = Number(process.env['SERVICENET_UP_KILL_ROUNDS'] ?? 2);
 /** A round ends when so many of its writes were acknowledged, whatever time that takes. */
 const acknowledgements = (round: number): number => 5 + ((round * 37) % 41);
 const writerCount = 8;
@@ -16,7 +16,7 @@ const keysPerWriter = 3;
 /** Small ranges, so that filling them shows what is missing. The network would make a Service of its own, kube-dns. */
 const flags = [
   ...['--service-cluster-ip-range', '10.7.0.0/26', '--service-node-port-range', '30000-30031'],
-  ...['--network', 'off'],
+  ...['--nodes=0', '--network=off', '--page=off'],
 ];
 const addressCount = 62;
 const nodePortCount = 32;
