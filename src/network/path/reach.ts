@@ -54,6 +54,8 @@ export interface Reach {
 
 const mostDeciders = 10;
 type Decision = Pick<ReachDecider, 'verdict' | 'object' | 'field' | 'message'>;
+/** By pair of classes. */
+export type KnownDecisions = Map<string, Decision>;
 
 /** Answers a question in steps, so that it may be done in slices of time. */
 export function* reachSteps(
@@ -62,14 +64,9 @@ export function* reachSteps(
 ): Generator<undefined, Reach, undefined> {
   const { namespace, protocol } = question;
   const { rows, columns, total } = yield* reachTableSteps(view, question);
-  const known = new Map<string, Decision>();
+  const known: KnownDecisions = new Map();
   const cells: (readonly ReachCell[])[] = [];
-  for (const row of rows) {
-    yield;
-    const line: ReachCell[] = [];
-    for (const column of columns) line.push(yield* cellOf(view, protocol, row, column, known));
-    cells.push(line);
-  }
+  for (const row of rows) cells.push(yield* reachRowSteps(view, protocol, row, columns, known));
   return {
     ...{ namespace, protocol, cells, total },
     sources: rows.map(({ name, count }) => ({ name, count })),
@@ -80,13 +77,26 @@ export function* reachSteps(
   };
 }
 
-/** @param known decisions of pairs of classes. */
+/** The cells of one row, in steps. @param known the decisions of the rows before, which these are added to. */
+export function* reachRowSteps(
+  view: ClusterView,
+  protocol: Protocol,
+  row: Row,
+  columns: readonly Column[],
+  known: KnownDecisions,
+): Generator<undefined, readonly ReachCell[], undefined> {
+  yield;
+  const cells: ReachCell[] = [];
+  for (const column of columns) cells.push(yield* cellOf(view, protocol, row, column, known));
+  return cells;
+}
+
 function* cellOf(
   view: ClusterView,
   protocol: Protocol,
   row: Row,
   column: Column,
-  known: Map<string, Decision>,
+  known: KnownDecisions,
 ): Generator<undefined, ReachCell, undefined> {
   if (row.is !== 'own' && column.is !== 'own') return { verdict: 'unasked', deciders: [] };
   const deciders = new Map<string, ReachDecider>();

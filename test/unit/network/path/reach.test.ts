@@ -1,6 +1,6 @@
 import { destinationText, type ReachQuestion } from '../../../../src/network/path/reach-ends.ts';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { addressesOfPod, ClusterView } from '../../../../src/network/path/cluster-view.ts';
 import { type Reach, reachSteps, type ReachVerdict } from '../../../../src/network/path/reach.ts';
 import { reachPlanSteps } from '../../../../src/network/path/reach-plan.ts';
@@ -274,6 +274,25 @@ function together(outcomes: readonly Outcome[]): readonly Outcome[] {
   if (all.has(true) && all.has(false)) return [true, false];
   return [all.has(undefined) ? undefined : all.has(true)];
 }
+
+test('a plan is made for half a thousand workloads with a port each, and not for more', async () => {
+  const viewOf = (count: number): ClusterView => {
+    const many = Array.from({ length: count }, (_, index) => ({
+      metadata: { namespace: 'shop', name: `pod-${index}` },
+      spec: { containers: [{ name: 'main', ports: [{ containerPort: 8080 }] }] },
+      status: { phase: 'Running', podIP: `10.1.${index >> 8}.${index & 255}` },
+    }));
+    const namespaces = [{ metadata: { name: 'shop' }, spec: {}, status: {} }];
+    const none = { nodes: [], services: [], slices: [], policies: [], firewalls: [] };
+    return new ClusterView({ ...none, namespaces, pods: many }, options());
+  };
+  const planOf = async (count: number): Promise<unknown> =>
+    runInSlices(reachPlanSteps(viewOf(count), [], ['shop'], { protocol: 'TCP', by: 'workload' }));
+  expect(await planOf(498)).toEqual([]);
+  await expect(planOf(501)).rejects.toThrow(
+    'namespace shop has 502 workloads, and 502 to connect to: a plan compares 250000 pairs at most',
+  );
+});
 
 describe('of random clusters', () => {
   const question = { protocol: 'TCP', port: 8080, namespace: 'x' } as const;
