@@ -1,4 +1,5 @@
-import type { KeptKind, RowChanges, RowTables, StoredRow, Tables } from '../view/row-tables.ts';
+import type { KeptKind, RowChanges, StoredRow, Tables } from '../view/stored-rows.ts';
+import type { RowTables } from '../view/row-tables.ts';
 import type { EventRow, JournalRow, RowKind, RowOfKind } from '../view/rows/rows.ts';
 import { formatTime } from '../objects/time.ts';
 import { joinKey } from '../objects/meta.ts';

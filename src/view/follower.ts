@@ -7,7 +7,8 @@ import type { RequestSettings } from '../controllers/load-balancer/request.ts';
 import { announceSelectors } from '../network/announcing/agent-report.ts';
 import { formatTime } from '../objects/time.ts';
 import { ClusterCaches } from './caches.ts';
-import { type RowChanges, RowTables } from './row-tables.ts';
+import { RowTables } from './row-tables.ts';
+import type { RowChanges } from './stored-rows.ts';
 
 /** How a follower stands to its cluster. */
 export interface FollowStatus {

@@ -37,37 +37,9 @@ import {
   workloadOf,
   workloadRow,
 } from './rows/pods.ts';
-import type { HttpRuleRow, PoolRow, RowKind, RowOfKind, ServiceDetailRow } from './rows/rows.ts';
+import type { HttpRuleRow, PoolRow, RowOfKind, ServiceDetailRow } from './rows/rows.ts';
 import { serviceDetailRow, serviceRow, troubledSince } from './rows/services.ts';
-
-/** The kinds of rows that are kept; others are made for who looks. */
-export type KeptKind = Exclude<RowKind, 'serviceDetail' | 'flow' | 'flowGroup' | 'flowWatch' | 'journal'>;
-
-/** A row, and its JSON, which is written once for all who get it. */
-export interface StoredRow<Row> {
-  readonly row: Row;
-  readonly json: string;
-}
-
-/** Rows by kind and key; `Gone`: what stands for a row that is no more. */
-type RowMaps<Gone> = { readonly [Kind in KeptKind]: Map<string, StoredRow<RowOfKind[Kind]> | Gone> };
-
-export type Tables = { readonly [Kind in KeptKind]: ReadonlyMap<string, StoredRow<RowOfKind[Kind]>> };
-
-/** Rows that are others now; undefined: gone. */
-export type RowChanges = RowMaps<undefined>;
-
-function rowMaps<Gone>(): RowMaps<Gone> {
-  return {
-    ...{ service: new Map(), slice: new Map(), pod: new Map(), workload: new Map(), node: new Map() },
-    ...{ policy: new Map(), namespace: new Map(), httpRule: new Map(), pool: new Map(), address: new Map() },
-    ...{ waiting: new Map(), announcer: new Map(), egressAddress: new Map(), event: new Map() },
-    problem: new Map(),
-  };
-}
-
-/** Of a cluster of which nothing is known. */
-export const noRows: Tables = rowMaps<never>();
+import { type KeptKind, type RowChanges, type StoredRow, StoredRows, type Tables } from './stored-rows.ts';
 
 /** Kinds whose rows are made anew together: an object of theirs may change the rows of others. */
 type Group = 'http' | 'addresses' | 'announcers' | 'egress';
@@ -92,7 +64,7 @@ export class RowTables {
   readonly #settings: RequestSettings;
   readonly #now: () => number;
   readonly #touched: () => void;
-  readonly #rows: RowMaps<never> = rowMaps();
+  readonly #stored = new StoredRows();
   readonly #dirty: Readonly<Record<DirtyKind, Set<string>>> = {
     ...{ service: new Set(), slice: new Set(), pod: new Set(), workload: new Set() },
     ...{ node: new Set(), namespace: new Set(), event: new Set(), policy: new Set() },
@@ -100,11 +72,8 @@ export class RowTables {
   readonly #dirtyGroups = new Set<Group>();
   /** The Services that rules of HTTP lead to: slices of others change no rule. */
   #backends: ReadonlySet<ObjectKey> = new Set();
-  /** The rows that have a trouble: only these are looked at for problems. */
-  readonly #troubled: RowMaps<never> = rowMaps();
   /** Whether all slices and Pods have been read. */
   #knowsEndpoints = false;
-  #changes: RowChanges = rowMaps();
   /** Since when something is wrong with a Service that has a trouble. */
   readonly #since = new Map<ObjectKey, string | undefined>();
   #isAuditDue = true;
@@ -123,7 +92,7 @@ export class RowTables {
 
   /** The present rows, as of the last {@link flush}. */
   get rows(): Tables {
-    return this.#rows;
+    return this.#stored.rows;
   }
 
   /** What depends on the time alone: whether agents are alive, and quarantines. */
@@ -131,7 +100,7 @@ export class RowTables {
     if (this.#caches.leases.cache.size > 0) this.#group('announcers');
     const isWaiting = ({ row }: StoredRow<PoolRow>): boolean =>
       row.families.some(({ quarantined }) => quarantined > 0);
-    if ([...this.#rows.pool.values()].some(isWaiting)) this.#group('addresses');
+    if ([...this.#stored.rows.pool.values()].some(isWaiting)) this.#group('addresses');
     this.#audit();
   }
 
@@ -211,9 +180,7 @@ export class RowTables {
     );
     this.#makeGroups();
     this.#makeProblems();
-    const changes = this.#changes;
-    this.#changes = rowMaps();
-    return changes;
+    return this.#stored.takeChanges();
   }
 
   /** Services of one namespace that have no ready endpoint are explained together: each may concern all of its Pods. */
@@ -250,14 +217,14 @@ export class RowTables {
   detailOf(key: ObjectKey): ServiceDetailRow | undefined {
     const service = this.#caches.services.cache.get(key);
     if (service === undefined) return undefined;
-    const rules = [...this.#rows.httpRule.values()].filter(({ row }) =>
+    const rules = [...this.#stored.rows.httpRule.values()].filter(({ row }) =>
       row.backends.some((backend) => backend.service === key),
     );
     return serviceDetailRow(service, this.#caches.slices.cache.byIndex(byService, key), {
       clusterDomain: 'cluster.local',
       pools: service.spec.type === 'LoadBalancer' ? poolFits(this.pooledCluster(), key, this.#now()) : [],
       ledToBy: rules.map(({ row }) => row.key),
-      troubleOf: (pod) => this.#rows.pod.get(pod)?.row.trouble,
+      troubleOf: (pod) => this.#stored.rows.pod.get(pod)?.row.trouble,
     });
   }
 
@@ -332,7 +299,7 @@ export class RowTables {
     this.#mark('namespace', namespace);
     if (pod.spec.nodeName !== undefined) this.#mark('node', pod.spec.nodeName);
     // Of a Service with a ready endpoint, no Pod is looked at.
-    for (const [key, { row }] of this.#troubled.service) {
+    for (const [key, { row }] of this.#stored.troubled.service) {
       if (row.namespace !== namespace || row.whyNoEndpoint === undefined) continue;
       // One key is enough: the reason names Pods that nearly match.
       const wanted = Object.keys(row.selector ?? {});
@@ -377,33 +344,9 @@ export class RowTables {
     const dirty = this.#dirty[kind];
     for (const key of dirty) {
       const found = find(key);
-      this.#set(kind, key, found === undefined ? undefined : make(found));
+      this.#stored.set(kind, key, found === undefined ? undefined : make(found));
     }
     dirty.clear();
-  }
-
-  #set<Kind extends KeptKind>(kind: Kind, key: string, row: RowOfKind[Kind] | undefined): void {
-    const table = this.#rows[kind];
-    const changes = this.#changes[kind];
-    if (row === undefined) {
-      if (table.delete(key)) changes.set(key, undefined);
-      this.#troubled[kind].delete(key);
-      return;
-    }
-    const json = JSON.stringify(row);
-    if (table.get(key)?.json === json) return;
-    const stored = { row, json };
-    table.set(key, stored);
-    if ('trouble' in row) this.#troubled[kind].set(key, stored);
-    else this.#troubled[kind].delete(key);
-    changes.set(key, stored);
-  }
-
-  /** Replaces all rows of a kind. */
-  #setAll<Kind extends KeptKind>(kind: Kind, rows: readonly RowOfKind[Kind][]): void {
-    const keys = new Set(rows.map(({ key }) => key));
-    for (const key of this.#rows[kind].keys()) if (!keys.has(key)) this.#set(kind, key, undefined);
-    for (const row of rows) this.#set(kind, row.key, row);
   }
 
   #makeGroups(): void {
@@ -413,20 +356,20 @@ export class RowTables {
     if (groups.has('http')) {
       const rules = this.#httpRules();
       this.#backends = new Set(rules.flatMap(({ backends }) => backends.map(({ service }) => service)));
-      this.#setAll('httpRule', rules);
+      this.#stored.setAll('httpRule', rules);
     }
     if (groups.has('addresses')) {
       const { pool, address, waiting } = poolRows(this.pooledCluster(), this.#now());
-      this.#setAll('pool', pool);
-      this.#setAll('address', address);
-      this.#setAll('waiting', waiting);
+      this.#stored.setAll('pool', pool);
+      this.#stored.setAll('address', address);
+      this.#stored.setAll('waiting', waiting);
     }
     if (groups.has('announcers')) {
       const agents = announcingNodes([...leases.cache.values()], this.#now());
-      this.#setAll('announcer', announcerRows(agents.filter(({ node }) => nodes.cache.has(node))));
+      this.#stored.setAll('announcer', announcerRows(agents.filter(({ node }) => nodes.cache.has(node))));
     }
     if (groups.has('egress')) {
-      this.#setAll('egressAddress', [...egressIPs.cache.values()].flatMap(egressAddressRows));
+      this.#stored.setAll('egressAddress', [...egressIPs.cache.values()].flatMap(egressAddressRows));
     }
   }
 
@@ -453,13 +396,13 @@ export class RowTables {
     const { pods } = this.#caches;
     const rowsIn = <Row>(table: ReadonlyMap<string, StoredRow<Row>>): readonly Row[] =>
       [...table.values()].map(({ row }) => row);
-    const { service, pod, node, httpRule, policy } = this.#troubled;
+    const { service, pod, node, httpRule, policy } = this.#stored.troubled;
     const rows = problemRows({
       services: rowsIn(service),
       pods: rowsIn(pod),
       nodes: rowsIn(node),
-      pools: rowsIn(this.#rows.pool),
-      announcers: rowsIn(this.#rows.announcer),
+      pools: rowsIn(this.#stored.rows.pool),
+      announcers: rowsIn(this.#stored.rows.announcer),
       httpRules: rowsIn(httpRule),
       policies: rowsIn(policy),
       findings: this.#findings,
@@ -467,14 +410,14 @@ export class RowTables {
       podSince: (key) =>
         conditionOf(pods.cache.get(key)?.status.conditions, 'Ready')?.lastTransitionTime ?? undefined,
     });
-    this.#setAll('problem', rows);
+    this.#stored.setAll('problem', rows);
   }
 
   /** The oldest ones beyond the limit are not kept as rows. */
   #trimEvents(): void {
-    const table = this.#rows.event;
+    const table = this.#stored.rows.event;
     if (table.size <= maxEvents) return;
     const byTime = [...table].sort(([, a], [, b]) => (a.row.time < b.row.time ? -1 : 1));
-    for (const [key] of byTime.slice(0, table.size - maxEvents)) this.#set('event', key, undefined);
+    for (const [key] of byTime.slice(0, table.size - maxEvents)) this.#stored.set('event', key, undefined);
   }
 }

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/client/clock.ts';
-import type { RowChanges } from '../../src/view/row-tables.ts';
+import type { RowChanges } from '../../src/view/stored-rows.ts';
 import { Follower, type FollowerListener } from '../../src/view/follower.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { drawsOf } from '../support/fuzz/hostile-bytes.ts';

@@ -3,7 +3,7 @@ import { type ObjectKey, splitKey } from '../../objects/meta.ts';
 import { historyText } from '../../network/flows/groups.ts';
 import type { PresentFlows } from '../../page/flow-watch.ts';
 import type { FollowStatus } from '../../view/follower.ts';
-import type { StoredRow, Tables } from '../../view/row-tables.ts';
+import type { StoredRow, Tables } from '../../view/stored-rows.ts';
 import type {
   AddressRow,
   EgressAddressRow,

@@ -15,7 +15,7 @@ import { plain } from '../../objects/plain.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { byPod } from '../../view/caches.ts';
 import { Follower, type FollowerListener } from '../../view/follower.ts';
-import type { RowChanges, Tables } from '../../view/row-tables.ts';
+import type { RowChanges, Tables } from '../../view/stored-rows.ts';
 import { serviceOf } from '../../view/rows/pods.ts';
 import type { EgressAddressRow, PoolRow, ServiceRow } from '../../view/rows/rows.ts';
 import { clusterFlagsOf, connectCluster, reportedCluster } from '../connect.ts';

@@ -1,5 +1,5 @@
 import type { Content } from '../../../../src/commands/top/lists.ts';
-import type { Tables } from '../../../../src/view/row-tables.ts';
+import type { Tables } from '../../../../src/view/stored-rows.ts';
 import type { RowOfKind } from '../../../../src/view/rows/rows.ts';
 import { exampleRows, type ExampleService } from '../../../page/support/example.ts';
 
