@@ -1,6 +1,97 @@
-import type { WriteStream } from 'node:tty';
+import { readFileSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import type { ReadStream, WriteStream } from 'node:tty';
+import { type Key, keysOf } from './keys.ts';
 
 /** Whether a terminal can be drawn on: terminals without a name, or of `TERM=dumb`, take lines alone. */
 export function hasScreen(stream: WriteStream, term: string | undefined = process.env['TERM']): boolean {
   return stream.isTTY && term !== undefined && !['', 'dumb', 'unknown'].includes(term);
+}
+
+/** What is drawn on a terminal. */
+export interface Screen {
+  /** Whether keys are text. */
+  readonly isTyping: boolean;
+  press(key: Key): void;
+  open(): void;
+  close(): void;
+}
+
+/** What may be the beginning of a sequence waits so long for the rest: else it is Escape. */
+const escapeMs = 50;
+
+/**
+ * Shows a screen. `q` on its terminal is what Ctrl-C is, and keys are not echoed. Ctrl-Z stops the process group as
+ * everywhere, with the terminal as it was before; `fg` shows the screen again. So is the terminal when the process exits.
+ *
+ * @returns what ends it.
+ */
+export function openScreen(screen: Screen, input: ReadStream): () => void {
+  const decoder = new StringDecoder();
+  let begun = '';
+  let late: NodeJS.Timeout | undefined;
+  const onKey = (key: Key): void => {
+    const isQuit = 'text' in key && key.text === 'q' && !screen.isTyping;
+    const name = 'name' in key ? key.name : '';
+    if (isQuit || name === 'interrupt') process.kill(process.pid, 'SIGINT');
+    // The whole group, as the terminal does it: a shell waits for npm where that has started this process.
+    else if (name === 'suspend') process.kill(0, 'SIGTSTP');
+    else screen.press(key);
+  };
+  const onData = (chunk: Buffer): void => {
+    clearTimeout(late);
+    const { keys, rest } = keysOf(begun + decoder.write(chunk));
+    begun = rest;
+    for (const key of keys) onKey(key);
+    if (rest === '') return;
+    late = setTimeout(() => {
+      begun = '';
+      onKey({ name: 'escape' });
+    }, escapeMs);
+  };
+  const enter = (): void => {
+    if (input.isTTY && isInForeground()) {
+      input.setRawMode(true);
+      input.off('data', onData).on('data', onData);
+      input.resume();
+    }
+    screen.open();
+  };
+  const leave = (): void => {
+    if (input.isTTY && input.isRaw) {
+      input.off('data', onData);
+      clearTimeout(late);
+      input.setRawMode(false);
+      input.pause();
+      input.unref();
+    }
+    screen.close();
+  };
+  const onStop = (): void => {
+    leave();
+    process.kill(process.pid, 'SIGSTOP');
+  };
+  // It is continued in the background too, where the terminal is another program's.
+  const onContinue = (): void => {
+    if (isInForeground()) enter();
+  };
+  process.on('SIGTSTP', onStop);
+  process.on('SIGCONT', onContinue);
+  process.on('exit', leave);
+  enter();
+  return () => {
+    process.off('SIGTSTP', onStop);
+    process.off('SIGCONT', onContinue);
+    process.off('exit', leave);
+    leave();
+  };
+}
+
+/** A process in the background is stopped by the kernel when it changes its terminal (tcsetattr(3), SIGTTOU). */
+function isInForeground(): boolean {
+  if (process.platform !== 'linux') return true;
+  const stat = readFileSync('/proc/self/stat', 'utf8');
+  // Behind the command, which may have spaces: state, parent, process group, session, terminal, its foreground group.
+  const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return group === foreground;
 }
