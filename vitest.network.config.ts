@@ -30,7 +30,7 @@ export default defineConfig({
     passWithNoTests: true,
     sequence: { sequencer: inOrder([...always.map((file) => file.replace('test/', '')), ...first]) },
     // Each file has namespaces of its own, and waits for more than half of its time.
-    maxWorkers: 2,
+    maxWorkers: 3,
     projects: [
       { test: { ...network, name: 'always', include: always } },
       {
