@@ -115,14 +115,14 @@ export async function makeNamespace({ client }: TestServer, name: string): Promi
   return name;
 }
 
-/** Asks until an answer satisfies; the test's timeout bounds it. */
+/** Asks until an answer satisfies, soon at first and then every 100 ms; the test's timeout bounds it. */
 export async function eventually(
   ask: () => Promise<Answer>,
   satisfied: (answer: Answer) => boolean,
 ): Promise<Answer> {
-  for (;;) {
+  for (let pause = 10; ; pause = Math.min(1.5 * pause, 100)) {
     const answer = await ask();
     if (satisfied(answer)) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
