@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditConfig } from '../flags/reports.ts';
-import { auditCluster, type ClusterAudit } from '../controllers/service-allocation/audit-reconciler.ts';
+import { auditCluster, type ClusterAudit } from '../controllers/service-allocation/cluster-audit.ts';
 import { auditClusterAttachments } from '../platforms/cni/cluster-audit.ts';
 import type { Transport } from '../client/transport.ts';
 import { maxOf } from '../objects/lists.ts';

@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { localControllers, remoteControllers } from '../platforms/catalog.ts';
-import { type KnownController, selectControllers, UnknownControllerError } from '../controllers/run.ts';
+import { type KnownController, selectControllers, UnknownControllerError } from '../controllers/selection.ts';
 import { WrongValue } from '../flags/readers.ts';
 import type { LocalChoices } from '../flags/up.ts';
 

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { Server, Socket } from 'node:net';
 import { isRecord } from '../objects/json.ts';
 import type { IPFamily } from '../objects/address.ts';
-import type { logFormats, LogLevel } from '../telemetry/log.ts';
+import type { logFormats, LogLevel } from '../telemetry/log-words.ts';
 import type { ImageProgram } from './containers/images.ts';
 import type { Tuple } from '../network/flows/conntrack-line.ts';
 import type { FlowFilter, FlowNews } from '../network/flows/flow.ts';

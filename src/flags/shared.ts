@@ -20,7 +20,7 @@ import {
 import type { ParsedCidr } from '../objects/address.ts';
 import { isQualifiedName, isDNS1123Label } from '../objects/names.ts';
 import { parseServiceCidr, type ServiceCidr } from '../allocation/address-range.ts';
-import { logFormats, logLevels } from '../telemetry/log.ts';
+import { logFormats, logLevels } from '../telemetry/log-words.ts';
 
 /** Flags that several commands have. */
 

@@ -1,5 +1,5 @@
 import { catalog, type CatalogEntry, type CatalogSettings } from '../controllers/catalog.ts';
-import type { KnownController } from '../controllers/run.ts';
+import type { KnownController } from '../controllers/selection.ts';
 import type { AttachmentRules } from '../network/attachments/attachments.ts';
 import type { Cloud } from './openshift/cloud-private-ip/cloud.ts';
 import type { ConnectivityCheckerOptions } from './openshift/connectivity-check/checker.ts';

@@ -2,6 +2,7 @@ import { isatty } from 'node:tty';
 import { styleText } from 'node:util';
 import { type DestinationStream, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino';
 import { isRecord } from '../objects/json.ts';
+import type { LogFormat, LogLevel } from './log-words.ts';
 
 const colours = {
   trace: 'gray',
@@ -56,14 +57,6 @@ function colour(level: string): string {
   for (const [name, style] of Object.entries(colours)) if (name === level) return styleText(style, word);
   return word;
 }
-
-/** Words of `--log-level`. */
-export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-export type LogLevel = (typeof logLevels)[number];
-
-/** Words of `--log-format`. */
-export const logFormats = ['json', 'pretty'] as const;
-type LogFormat = (typeof logFormats)[number];
 
 export interface LogOptions {
   readonly level: LogLevel;

@@ -24,7 +24,7 @@ import {
   platforms,
 } from '../flags/up.ts';
 import { isRecord } from '../objects/json.ts';
-import { type LogLevel, logLevels } from '../telemetry/log.ts';
+import { type LogLevel, logLevels } from '../telemetry/log-words.ts';
 
 /** Options of `startApiServer`; all have defaults. */
 export interface TestServerOptions {

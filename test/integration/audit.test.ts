@@ -5,7 +5,7 @@ import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { nodePortRange } from '../../src/flags/shared.ts';
 import { runControllers } from '../../src/controllers/run.ts';
-import { auditCluster } from '../../src/controllers/service-allocation/audit-reconciler.ts';
+import { auditCluster } from '../../src/controllers/service-allocation/cluster-audit.ts';
 import { serviceAllocationController } from '../../src/controllers/service-allocation/controller.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { textAt } from '../../src/objects/json.ts';

@@ -7,7 +7,7 @@ import { ipAddresses, serviceCIDRs, services } from '../../src/client/resources.
 import type { Transport } from '../../src/client/transport.ts';
 import { nodePortRange } from '../../src/flags/shared.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
-import { auditCluster } from '../../src/controllers/service-allocation/audit-reconciler.ts';
+import { auditCluster } from '../../src/controllers/service-allocation/cluster-audit.ts';
 import { serviceAllocationController } from '../../src/controllers/service-allocation/controller.ts';
 import { at, listAt, textAt } from '../../src/objects/json.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';

@@ -1,5 +1,5 @@
 import { loadControllers } from '../../src/controllers/catalog.ts';
-import { selectControllers } from '../../src/controllers/run.ts';
+import { selectControllers } from '../../src/controllers/selection.ts';
 import { allControllers, platformCatalog, type PlatformSettings } from '../../src/platforms/catalog.ts';
 import type { ControllerSpec } from '../../src/runtime/key-loop.ts';
 

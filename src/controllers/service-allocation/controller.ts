@@ -2,14 +2,28 @@ import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { PortRange } from '../../allocation/port-allocator.ts';
 import type { Clock } from '../../client/clock.ts';
 import { errorWord, isNotFound, isUnreached } from '../../client/errors.ts';
-import { services } from '../../client/resources.ts';
+import type { Informer } from '../../client/informers/informer.ts';
+import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { at, listAt } from '../../objects/json.ts';
+import { keyOf, type KubeObject } from '../../objects/meta.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import type { IPAddress, ServiceCIDR } from '../../objects/types/networking.generated.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import type {
+  ControllerSpec,
+  KeyLoop,
+  Reconcile,
+  ReconcileResult,
+  SyncedSource,
+} from '../../runtime/key-loop.ts';
 import { LogThrottle } from '../../telemetry/log.ts';
-import type { ControllerSpec, KeyLoop, Reconcile, SyncedSource } from '../../runtime/key-loop.ts';
-import { AllocationReconciler } from './allocation-reconciler.ts';
-import { AuditReconciler } from './audit-reconciler.ts';
-import type { ServedKinds } from './allocation-state.ts';
+import { TimeSlices } from '../../telemetry/time-slice.ts';
+import { type AllocatingOptions, AllocationReconciler } from './allocation-reconciler.ts';
+import { AllocationState, rangesOf, rangesOfFlags, type ServedKinds } from './allocation-state.ts';
+import { AllocationMetrics } from './metrics.ts';
+import { type Finding, planAudit } from './plan-audit.ts';
+import { viewOf } from './plan-view.ts';
 
 /** Options of {@link serviceAllocationController}. */
 export interface ServiceAllocationOptions {
@@ -107,4 +121,110 @@ async function readServedKinds(
     }
   }
   return undefined;
+}
+
+/** The only key of the work queue. */
+const clusterKey = 'cluster';
+/** Milliseconds in which changes are collected. */
+const collectMs = 2000;
+/** Milliseconds before a finding is reported: the caches of two kinds show one transaction at different times. */
+const settleMs = 10_000;
+/** Milliseconds between audits without a change, as in kube-apiserver's repair loops. */
+const resyncMs = 180_000;
+
+/** Audits the allocations of an API server. It writes only Events. */
+class AuditReconciler {
+  readonly #context: ControllerContext;
+  readonly #options: AllocatingOptions;
+  readonly #services: Informer<Service>;
+  readonly #addresses: Informer<IPAddress> | undefined;
+  readonly #cidrs: Informer<ServiceCIDR> | undefined;
+  readonly #allocations: AllocationState;
+  readonly #metrics: AllocationMetrics;
+  /** When a finding was first seen (monotonic milliseconds), and whether it was reported. */
+  readonly #known = new Map<string, { readonly since: number; isReported: boolean }>();
+
+  constructor(loop: KeyLoop, options: AllocatingOptions, served: ServedKinds) {
+    this.#context = loop.context;
+    this.#options = options;
+
+    this.#services = loop.cache(services);
+    this.#addresses = served.addresses ? loop.cache(ipAddresses) : undefined;
+    this.#cidrs = served.cidrs ? loop.cache(serviceCIDRs) : undefined;
+
+    this.#allocations = new AllocationState(options.nodePorts);
+    this.#metrics = new AllocationMetrics(loop.context.metrics, this.#allocations);
+
+    const changed = (): readonly [] => {
+      loop.enqueue(clusterKey, { afterMs: collectMs });
+      return [];
+    };
+    loop.on(this.#services, ({ kind, object: service }) => {
+      if (kind === 'deleted') this.#allocations.delete(keyOf(service));
+      else this.#allocations.set(viewOf(service), service.metadata.resourceVersion ?? '');
+      return changed();
+    });
+    if (this.#addresses !== undefined) loop.on(this.#addresses, changed);
+    if (this.#cidrs !== undefined) loop.on(this.#cidrs, changed);
+    loop.enqueue(clusterKey);
+  }
+
+  /** The caches of the kinds that not every server serves. */
+  get sources(): readonly SyncedSource[] {
+    return [this.#addresses, this.#cidrs].filter((informer) => informer !== undefined);
+  }
+
+  async reconcile(): Promise<ReconcileResult> {
+    const lists = [this.#services, this.#addresses, this.#cidrs];
+    if (lists.some((informer) => informer?.isListing === true)) return { requeueAfterMs: collectMs };
+    const { clock } = this.#context;
+    const { serviceCidrs } = this.#options;
+    const ranges =
+      this.#cidrs === undefined
+        ? rangesOfFlags(serviceCidrs)
+        : rangesOf(this.#cidrs.cache.values(), serviceCidrs);
+    this.#allocations.setCidrs(ranges.cidrs);
+    const present = new Set<string>();
+    const confirmed: Finding[] = [];
+    let hasUnsettled = false;
+    const now = clock.monotonic();
+    const found = planAudit({
+      allocations: this.#allocations,
+      services: this.#services.cache.values(),
+      addresses: this.#addresses?.cache,
+      serviceOfKey: (key) => this.#services.cache.get(key),
+    });
+    const slices = new TimeSlices();
+    for (const finding of found) {
+      if (slices.due) await slices.yield();
+      if (finding === undefined) continue;
+      const id = [finding.kind, finding.key, finding.reason, finding.value].join(' ');
+      present.add(id);
+      const known = this.#known.get(id) ?? { since: now, isReported: false };
+      this.#known.set(id, known);
+      if (now - known.since < settleMs) {
+        hasUnsettled = true;
+        continue;
+      }
+      confirmed.push(finding);
+      if (known.isReported) continue;
+      known.isReported = true;
+      this.#report(finding);
+    }
+    for (const [id, { isReported }] of this.#known) {
+      if (present.has(id)) continue;
+      this.#known.delete(id);
+      if (isReported) this.#context.log.info({ finding: id }, 'allocation finding is gone');
+    }
+    this.#metrics.setFindings(confirmed.map(({ reason }) => reason));
+    return { requeueAfterMs: hasUnsettled ? settleMs : resyncMs };
+  }
+
+  #report({ kind, key, reason, message }: Finding): void {
+    const object: KubeObject | undefined =
+      kind === 'Service' ? this.#services.cache.get(key) : this.#addresses?.cache.get(key);
+    this.#context.log.warn({ key, kind, reason, detail: message }, 'allocation finding');
+    this.#metrics.countProblem(reason);
+    if (object !== undefined) this.#context.events.event(object, 'Warning', reason, message);
+  }
 }

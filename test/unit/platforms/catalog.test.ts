@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Transport } from '../../../src/client/transport.ts';
 import { loadControllers } from '../../../src/controllers/catalog.ts';
-import { selectControllers } from '../../../src/controllers/run.ts';
+import { selectControllers } from '../../../src/controllers/selection.ts';
 import {
   allControllers,
   attachmentsName,

@@ -1,5 +1,5 @@
 import type { Transport } from '../../../../src/client/transport.ts';
-import { auditCluster } from '../../../../src/controllers/service-allocation/audit-reconciler.ts';
+import { auditCluster } from '../../../../src/controllers/service-allocation/cluster-audit.ts';
 import type { Scene } from '../scene.ts';
 import { allocationFindings } from './allocation.ts';
 import { balancingFindings } from './balancing.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { selectControllers } from '../../../src/controllers/run.ts';
+import { selectControllers } from '../../../src/controllers/selection.ts';
 
 const known = [
   { name: 'a', onByDefault: true },
