@@ -6,7 +6,7 @@ import { PNG } from 'pngjs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PodState } from '../../src/view/rows/rows.ts';
 import { chromiumPath, Visitor, widths } from './support/browser.ts';
-import { builtPage, screenshots, takesPictures } from './support/built-page.ts';
+import { builtPage, screenshots } from './support/built-page.ts';
 import { exampleNow, exampleRows, type ExampleService, exampleTrace, putExample } from './support/example.ts';
 import { StandIn } from './support/stand-in.ts';
 
@@ -155,7 +155,7 @@ describe.skipIf(chromiumPath === undefined)('rows in a browser', () => {
           await page.evaluate(`/[\\u202a-\\u202e\\u2066-\\u2069\\u001b]/.test(document.body.innerText)`),
         ).toBe(false);
       }
-      if (takesPictures) await page.screenshot({ path: join(screenshots, `hostile-${width}.png`) });
+      await page.screenshot({ path: join(screenshots, `hostile-${width}.png`) });
       expect(await page.evaluate(`window.owned`)).toBeUndefined();
     }
   });

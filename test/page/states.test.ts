@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { accessibilityFaults, chromiumPath, schemes, Visitor, widths } from './support/browser.ts';
-import { builtPage, screenshots, takesPictures } from './support/built-page.ts';
+import { builtPage, screenshots } from './support/built-page.ts';
 import { exampleDenial, exampleNow, examplePool, exampleTrace, putExample } from './support/example.ts';
 import { StandIn } from './support/stand-in.ts';
 
@@ -69,8 +69,7 @@ describe.skipIf(chromiumPath === undefined)('every view', () => {
     await page.evaluate('scrollTo(0, 0)');
     for (const colorScheme of schemes) {
       await page.emulateMedia({ colorScheme });
-      const path = join(screenshots, `${name}-${colorScheme}-${width}.png`);
-      if (takesPictures) await page.screenshot({ path });
+      await page.screenshot({ path: join(screenshots, `${name}-${colorScheme}-${width}.png`) });
       const rules = colorScheme === 'light' ? undefined : ['color-contrast'];
       expect(await accessibilityFaults(page, rules), `${name} at ${width}, ${colorScheme}`).toEqual([]);
     }
