@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { commandLine } from '../support/command-line.ts';
 
 /** The scripts of `servicenet completion` in the shells themselves. */
 const main = new URL('../../src/main.js', import.meta.url).pathname;
@@ -15,6 +16,11 @@ beforeAll(async () => {
   const script = `#!/bin/sh\nexec ${process.execPath} ${main} "$@"\n`;
   await writeFile(join(folder, 'bin', 'servicenet'), script, { mode: 0o755 });
   await writeFile(join(folder, 'manifest.yaml'), '');
+  for (const shell of ['bash', 'fish', 'zsh']) {
+    const { code, output } = await commandLine('completion', shell);
+    expect(code).toBe(0);
+    await writeFile(join(folder, `completion.${shell}`), output);
+  }
 });
 afterAll(async () => rm(folder, { recursive: true, force: true }));
 
@@ -30,7 +36,7 @@ describe('bash', () => {
   const complete = (...words: readonly string[]): readonly string[] =>
     printed(
       'bash',
-      `source <(servicenet completion bash)
+      `source completion.bash
 COMP_WORDS=(servicenet ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}
 _servicenet 2>/dev/null; printf '%s\\n' "\${COMPREPLY[@]}"`,
     );
@@ -47,9 +53,7 @@ _servicenet 2>/dev/null; printf '%s\\n' "\${COMPREPLY[@]}"`,
 
 describe.skipIf(!existsSync('/usr/bin/fish'))('fish', () => {
   const complete = (line: string): readonly string[] =>
-    printed('fish', `servicenet completion fish | source; complete -C '${line}'`).map(
-      (each) => each.split('\t')[0] ?? '',
-    );
+    printed('fish', `source completion.fish; complete -C '${line}'`).map((each) => each.split('\t')[0] ?? '');
 
   test('completes commands, flags, their values and files', () => {
     expect(complete('servicenet po')).toEqual(['pools']);
@@ -66,7 +70,7 @@ describe.skipIf(!existsSync('/usr/bin/zsh'))('zsh', () => {
     printed(
       'zsh',
       `compdef() { }; compadd() { print -l -- "\${(@P)2}" }; _files() { print files }
-source <(servicenet completion zsh)
+source ./completion.zsh
 words=(servicenet ${words.map((word) => `'${word}'`).join(' ')}); CURRENT=${words.length + 1}
 _servicenet`,
     );
