@@ -47,7 +47,7 @@ const koffi = readdirSync('node_modules/@koromix', { recursive: true, encoding: 
 type Run = (program: readonly string[]) => ReturnType<typeof without>;
 
 function up(run: Run, network: 'auto' | 'on') {
-  const own = ['--port', '0', '--nodes', '1', '--network', network];
+  const own = ['--port=0', '--nodes=1', '--controllers=', '--page=off', '--network', network];
   return run(['src/main.js', 'up', ...own, '--', 'kubectl', 'get', 'namespace', 'default']);
 }
 
