@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { parseRecord, textAt } from '../../src/objects/json.ts';
 import { newCredentials, PageListener } from '../../src/page/listener.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { commandLine } from '../support/command-line.ts';
 import { ask, TestTab } from '../support/page.ts';
 
 /** The process of the page, and the commands that lead to it. */
@@ -44,12 +45,6 @@ function servicenet(...args: readonly string[]): Said {
   child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
   return { child, output: () => text };
-}
-
-async function outputOf(...args: readonly string[]): Promise<string> {
-  const { child, output } = servicenet(...args);
-  await once(child, 'close');
-  return output();
 }
 
 const small = ['--nodes', '0', '--controllers', '', '--network', 'off', '--default-pool', ''];
@@ -88,30 +83,26 @@ describe('servicenet up', () => {
         /^page: http:\/\/127\.0\.0\.1:\d+\/ \(servicenet page prints the link\)$/m,
       );
       expect(first.output()).not.toContain('#k=');
-      const link = (await outputOf('page', '--kubeconfig', first.kubeconfig)).trim();
+      const link = (await commandLine('page', '--kubeconfig', first.kubeconfig)).output.trim();
       expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#k=[\w-]{22}$/);
       expect(link.length).toBeLessThan(74);
       expect(await open(link)).toContain('"default/kubernetes"');
-      // Another has a page and a key of its own.
-      const second = await up('second', '--page', '0');
-      const other = (await outputOf('page', '--kubeconfig', second.kubeconfig)).trim();
+      // Another has a page and a key of its own, at the next free port of the usual ones.
+      const taken = createServer().listen(6480, '127.0.0.1');
+      // Whoever has it.
+      taken.on('error', () => undefined);
+      const second = await up('second');
+      taken.close();
+      expect(second.output()).toMatch(
+        /^page: http:\/\/127\.0\.0\.1:\d+\/ \(servicenet page prints the link\) \(6480 is in use\)$/m,
+      );
+      const other = (await commandLine('page', '--kubeconfig', second.kubeconfig)).output.trim();
       expect(new URL(other).port).not.toBe(new URL(link).port);
       const wrong = link.replace(/#.*/, new URL(other).hash);
       expect(await open(wrong)).toContain('SessionUnknown');
       expect(await open(other)).toContain('"default/kubernetes"');
     },
   );
-
-  test('takes the next free port of the usual ones, and says so', { timeout: 180_000 }, async () => {
-    const taken = createServer().listen(6480, '127.0.0.1');
-    // Whoever has it.
-    taken.on('error', () => undefined);
-    const { output } = await up('next');
-    expect(output()).toMatch(
-      /^page: http:\/\/127\.0\.0\.1:\d+\/ \(servicenet page prints the link\) \(6480 is in use\)$/m,
-    );
-    taken.close();
-  });
 
   test('has none with --page=off, or says that a port is in use', { timeout: 180_000 }, async () => {
     const off = await up('off', '--page', 'off');
@@ -122,17 +113,9 @@ describe('servicenet up', () => {
     await once(taken, 'listening');
     const address = taken.address();
     const port = String(typeof address === 'object' ? address?.port : '');
-    const output = await outputOf(
-      'up',
-      '--port',
-      '0',
-      '--write-kubeconfig',
-      join(folder, 'busy'),
-      ...small,
-      '--page',
-      port,
-    );
-    expect(output).toMatch(new RegExp(`--page.*${port}|${port}.*--page`));
+    const own = ['--port', '0', '--write-kubeconfig', join(folder, 'busy'), ...small];
+    const { errors } = await commandLine('up', ...own, '--page', port);
+    expect(errors).toMatch(new RegExp(`--page.*${port}|${port}.*--page`));
     taken.close();
   });
 });
