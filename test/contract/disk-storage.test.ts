@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openDiskStorage } from '../../src/apiserver/storage/disk/disk-storage.ts';
 import { listPrefix, objectKey } from '../../src/apiserver/storage/storage.ts';
+import { runs } from '../support/runs.ts';
 import { checkHistory, histories } from './storage-model.ts';
 import { describeStorage, sample } from './storage.contract.ts';
 
@@ -51,7 +52,7 @@ describe('disk: random histories', () => {
         await last.close();
         fs.rmSync(directory, { recursive: true });
       }),
-      { numRuns: 60 },
+      { numRuns: runs(25, 120) },
     );
   }, 600_000);
 });

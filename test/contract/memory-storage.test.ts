@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
 import { createMemoryStorage } from '../../src/apiserver/storage/multi-version.ts';
+import { runs } from '../support/runs.ts';
 import { checkHistory, histories } from './storage-model.ts';
 import { describeStorage } from './storage.contract.ts';
 
@@ -22,7 +23,7 @@ describe('memory: random histories', () => {
         });
         await checkHistory(storage, history);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(50, 300) },
     );
   });
 });

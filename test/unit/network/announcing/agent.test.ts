@@ -8,6 +8,7 @@ import {
   assigned,
   type Fault,
 } from '../../../support/agent-network.ts';
+import { runs } from '../../../support/runs.ts';
 
 const { renewEveryMs } = defaultLeaseTimes;
 const addresses = ['192.0.2.201', '192.0.2.202', '192.0.2.203'].map((address) => assigned(address));
@@ -45,7 +46,7 @@ const delaysMs = fc.array(
 );
 /** A renewal is seen before the API server counts as lost. */
 const quickMs = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 5, maxLength: 40 });
-const numRuns = Number(process.env['RUNS'] ?? 30);
+const numRuns = runs(10, 60);
 
 describe('agents that lose the API server, messages and time', () => {
   test('have an address twice for no longer than one may have it without a renewal, however late all comes', () => {

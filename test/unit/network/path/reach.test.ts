@@ -316,7 +316,7 @@ describe('of random clusters', () => {
           }
         }
       }),
-      { numRuns: runs(300, 5000) },
+      { numRuns: runs(100, 5000) },
     );
   });
 
@@ -350,7 +350,7 @@ describe('of random clusters', () => {
           }
         }
       }),
-      { numRuns: runs(300, 5000) },
+      { numRuns: runs(100, 5000) },
     );
   });
 
@@ -394,7 +394,7 @@ describe('of random clusters', () => {
           }
         }
       }),
-      { numRuns: runs(200, 3000) },
+      { numRuns: runs(70, 3000) },
     );
   });
 });

@@ -7,6 +7,7 @@ import { halves, listTable, withoutSlots } from '../../../network/support/table-
 import { service } from '../../../network/support/objects.ts';
 import { FakeNft } from '../../../support/fake-nft.ts';
 import { input, many, node, options, state } from './samples.ts';
+import { runs } from '../../../support/runs.ts';
 
 /** The elements of a table, and what of it is not whole. */
 async function contents(nft: FakeNft): Promise<{ elements: unknown; halves: readonly string[] }> {
@@ -189,7 +190,7 @@ describe('the writer of a table', () => {
           expect(await contents(nft)).toEqual({ elements: await elementsOf(planner.plan), halves: [] });
         }
       }),
-      { numRuns: 30 },
+      { numRuns: runs(15, 60) },
     );
   });
 });
