@@ -177,14 +177,18 @@ export class Cluster {
     return this.until(() => this.#clients.for(services).get(namespace, name), wanted);
   }
 
-  /** Reads something until it is as wanted, and answers it. @throws {Error} with the last look, when it takes long. */
+  /**
+   * Reads something until it is as wanted, soon at first and then every 200 ms, and answers it.
+   *
+   * @throws {Error} with the last look, when it takes long.
+   */
   async until<T>(read: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
     const deadline = Date.now() + timeoutMs;
-    for (;;) {
+    for (let pause = 20; ; pause = Math.min(1.5 * pause, 200)) {
       const value = await read();
       if (wanted(value)) return value;
       if (Date.now() > deadline) throw new Error(`never came: ${JSON.stringify(value)}`);
-      await sleep(50);
+      await sleep(pause);
     }
   }
 

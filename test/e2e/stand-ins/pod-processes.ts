@@ -61,7 +61,7 @@ export class PodProcesses {
       for (const pod of items) {
         if (pod.status.phase === 'Running' && !ending.includes(pod)) await this.#keep(pod).catch(unlessGone);
       }
-      await sleep(100);
+      await sleep(200);
     }
   }
 
