@@ -63,16 +63,16 @@ export function startControllers(
   };
 }
 
-/** Asks for an object until it meets the condition. The test's timeout bounds it. */
+/** Asks for an object until it meets the condition, soon at first and then every 100 ms. The test's timeout bounds it. */
 export async function untilObject(
   client: Transport,
   path: string,
   condition: (body: JsonRecord, status: number) => boolean,
 ): Promise<JsonRecord> {
-  for (;;) {
+  for (let milliseconds = 10; ; milliseconds = Math.min(1.5 * milliseconds, 100)) {
     const { body, status } = await call(client, 'GET', path);
     if (condition(body, status)) return body;
-    await pause(20);
+    await pause(milliseconds);
   }
 }
 
