@@ -184,7 +184,7 @@ describe('the package, as npm installs it into a new project', () => {
 
   test('its entry point loads, and its types hold under --strict with node’s resolution', async () => {
     writeFileSync(join(directory, 'use.ts'), program);
-    const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
+    const compiler = join(repository, 'node_modules', 'typescript-native', 'bin', 'tsc');
     // Without the types of browsers, which take a third of the time: of Node.js ours must find all that they need.
     const strict = ['--strict', '--skipLibCheck', 'false', '--target', 'es2024', '--lib', 'es2024'];
     const flags = [...strict, '--types', 'node'];
@@ -200,7 +200,7 @@ describe('the package, as npm installs it into a new project', () => {
     expect(samples.map(([, name]) => name)).toEqual([...inProcess, 'traffic.test.ts']);
     for (const [, name = '', text = ''] of samples) writeFileSync(join(directory, name), text);
     const names = samples.map(([, name = '']) => name);
-    const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
+    const compiler = join(repository, 'node_modules', 'typescript-native', 'bin', 'tsc');
     const flags = ['--strict', '--noEmit', '--skipLibCheck', '--target', 'es2024', '--types', 'node'];
     await inside(process.execPath, [compiler, ...flags, '--module', 'nodenext', ...names]);
     const { stdout } = await inside(process.execPath, ['--test', '--test-reporter=tap', ...inProcess]);
