@@ -221,8 +221,9 @@ export class Feed {
     const sent = this.#sentOf(kind);
     const found: string[] = [];
     const table: ReadonlyMap<string, StoredRow<RowOfKind[Kind]>> = this.#follower.tables.rows[kind];
+    let looked = 0;
     for (const [key, { row, json }] of table) {
-      if (found.length % rowsOfStep === 0) yield;
+      if (++looked % rowsOfStep === 0) yield;
       if (!shows[kind](row)) continue;
       found.push(json);
       sent.set(key, json);
