@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askFlows, controlSocketPath } from '../../src/host/control-client.ts';
+import { readFlowLine } from '../../src/network/flows/flow.ts';
 import { numberAt } from '../../src/objects/json.ts';
 import { familyOf } from '../network/support/up-process.ts';
 import type { Row } from './report.ts';
@@ -56,9 +57,9 @@ export async function measureFlows(): Promise<readonly Row[]> {
       await sleep(5000);
       return ((await cpuOf(up)) - before) / 5;
     };
-    const measure = async () => {
+    const measure = async (kind = '') => {
       const before = await cpuOf(up);
-      up.stdin.write('\n');
+      up.stdin.write(`${kind}\n`);
       const requests = await next();
       // Ends of connections come later.
       await sleep((measuredSeconds - loadSeconds) * 1000);
@@ -68,7 +69,7 @@ export async function measureFlows(): Promise<readonly Row[]> {
     await measure();
     const sum = { with: { requests: 0, cpu: 0, rest: 0 }, without: { requests: 0, cpu: 0, rest: 0 } };
     for (let pair = 0; pair < pairs; pair++) {
-      const end = await look(kubeconfig);
+      const { end } = await look(kubeconfig);
       const watched = { ...(await measure()), rest: await restedCpu() };
       await end();
       const unwatched = { ...(await measure()), rest: await restedCpu() };
@@ -79,6 +80,10 @@ export async function measureFlows(): Promise<readonly Row[]> {
       }
     }
     const [watched, without] = [sum.with, sum.without];
+    const viewer = await look(kubeconfig);
+    const flooded = await measure('flood');
+    await viewer.end();
+    const unseen = await measure('flood');
     const seconds = loadSeconds * pairs;
     const each = watched.cpu / watched.requests - without.cpu / without.requests;
     return [
@@ -93,6 +98,13 @@ export async function measureFlows(): Promise<readonly Row[]> {
         value: (watched.rest - without.rest) * 100,
         unit: '%',
       },
+      { name: 'a flood: new connections', value: flooded.requests / loadSeconds, unit: '/s' },
+      { name: 'the same: told', value: (viewer.told() / flooded.requests) * 100, unit: '%' },
+      {
+        name: 'the same: CPU of the viewer, for five seconds of it',
+        value: flooded.cpu - unseen.cpu,
+        unit: 's',
+      },
     ];
   } finally {
     up.kill();
@@ -101,22 +113,29 @@ export async function measureFlows(): Promise<readonly Row[]> {
   }
 }
 
-/** Follows flows; resolves once they come. @returns what ends that. */
-async function look(kubeconfig: string): Promise<() => Promise<void>> {
+/** Follows flows; resolves once they come. @returns what ends that, and how many were told. */
+async function look(
+  kubeconfig: string,
+): Promise<{ readonly end: () => Promise<void>; readonly told: () => number }> {
   const looking = new AbortController();
+  const told = new Set<number>();
   const lines = askFlows(controlSocketPath(kubeconfig), { last: 0 }, looking.signal);
   const begun = Promise.withResolvers<undefined>();
   const reading = (async () => {
-    for await (const _ of lines) begun.resolve(undefined);
+    for await (const line of lines) {
+      for (const { id } of readFlowLine(line).flows) told.add(id);
+      begun.resolve(undefined);
+    }
   })();
   reading.catch((error: unknown) => begun.reject(error));
   await begun.promise;
-  return async () => {
+  const end = async (): Promise<void> => {
     looking.abort(new Error('enough'));
     await reading.catch(() => undefined);
     // The table and the program are gone then.
     await sleep(1000);
   };
+  return { end, told: () => told.size };
 }
 
 /** Seconds of `up`, of all that it has begun, and of those of them that have ended; without the load itself. */
