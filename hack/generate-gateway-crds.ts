@@ -106,7 +106,7 @@ export function bundledObjects(): readonly KubeObject[] {
 
 /**
  * The JSON of objects as a server stores them when they have been created, established and checked, without what differs
- * from cluster to cluster: times, uid, revision, and whoever created them.
+ * from cluster to cluster: times, uid, revision and field managers.
  */
 export async function storedTexts(objects: readonly KubeObject[]): Promise<readonly string[]> {
   const server = await startApiServer({ gatewayApi: 'none', controllers: [policyController] });
@@ -159,8 +159,8 @@ function portable(object: JsonRecord): JsonRecord {
 }
 
 /**
- * A field that nobody changes, for an object without owners: the first apply to such an object would take all its fields
- * for those of somebody else, and a newer bundle would be a conflict.
+ * A field that no client changes, for an object without managed fields: the first apply to such an object would give all its
+ * fields to the manager `before-first-apply`, and a newer bundle would be a conflict.
  */
 function ownerOf({ apiVersion }: JsonRecord): JsonRecord {
   const fieldsV1 = { 'f:spec': { 'f:policyName': {} } };

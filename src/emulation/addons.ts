@@ -62,7 +62,7 @@ export class ClusterDns implements Runnable {
   readonly #transport: Transport;
   readonly #addresses: readonly string[];
   readonly #serviceRanges: readonly ParsedCidr[];
-  /** Is told each answer, while somebody looks at flows. */
+  /** Gets each answer while flows are watched. */
   onAnswer: ((answer: Buffer, client: string) => void) | undefined;
 
   /** @param addresses of the control plane. */
@@ -142,7 +142,7 @@ interface RoutedKinds {
 /**
  * Ingresses, Gateways and, on OpenShift's platform, Routes of the cluster: a router on the control plane, behind a Service
  * of type LoadBalancer. It begins with the first of them: until then there is no Service and no IngressClass. The
- * GatewayClass is there from the start, for whoever looks for its name.
+ * GatewayClass is there from the start: clients ask for it by name.
  */
 export class ClusterRouter implements Runnable {
   readonly #context: ControllerContext;
@@ -150,7 +150,7 @@ export class ClusterRouter implements Runnable {
   readonly #addresses: readonly string[];
   readonly #hasRoutes: boolean;
   readonly #hasGateways: boolean;
-  /** Is told the requests that the router refuses, while somebody looks at flows. */
+  /** Gets the requests that the router refuses while flows are watched. */
   onRefused: ((request: RefusedRequest) => void) | undefined;
 
   /** @param addresses of the control plane. */

@@ -135,7 +135,7 @@ export class ClusterNetwork {
    * Looks at flows.
    *
    * @param last how many that are known, at most.
-   * @param listener is told what comes after them.
+   * @param listener gets what comes after them.
    * @throws {Error} where there can be none.
    */
   async watchFlows(

@@ -11,6 +11,7 @@ import type { GatewayBackend, PlannedListener, StreamRule } from '../../src/netw
 import type { RuleSource } from '../../src/network/http/rules.ts';
 import { numberAt } from '../../src/objects/json.ts';
 import { drawsOf, hostileBytes } from '../support/fuzz/hostile-bytes.ts';
+import { echo, echoOverUdp } from '../support/hostile/echo.ts';
 import { RunningGateway } from '../support/router/gateway.ts';
 import { ask } from '../support/router/requests.ts';
 import { portOf } from '../support/router/router.ts';
@@ -112,23 +113,6 @@ afterAll(async () => {
   for (const close of closers) close();
 });
 
-async function echo(socket: Socket): Promise<string> {
-  socket.on('error', () => undefined);
-  socket.end('echo');
-  return await text(socket);
-}
-
-async function echoOverUdp(): Promise<string> {
-  const socket = createSocket('udp4');
-  const answered = once(socket, 'message', { signal: AbortSignal.timeout(2000) });
-  socket.send('echo', ports.udp, address);
-  try {
-    return String((await answered)[0]);
-  } finally {
-    socket.close();
-  }
-}
-
 async function answer(): Promise<void> {
   await vi.waitFor(
     async () => {
@@ -137,7 +121,7 @@ async function answer(): Promise<void> {
       expect(await echo(connect(ports.tcp, address))).toBe('echo');
       const options = { ca, servername: 'none.test', checkServerIdentity: () => undefined };
       expect(await echo(connectTls({ port: ports.tls, host: address, ...options }))).toBe('echo');
-      expect(await echoOverUdp()).toBe('echo');
+      expect(await echoOverUdp(ports.udp, address)).toBe('echo');
     },
     { timeout: 30_000, interval: 100 },
   );

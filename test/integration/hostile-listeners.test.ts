@@ -18,6 +18,7 @@ import { startApiServer } from '../../src/testing/index.ts';
 import { HealthServer } from '../../src/telemetry/health.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { drawsOf, hostileBytes } from '../support/fuzz/hostile-bytes.ts';
+import { echo, echoOverUdp } from '../support/hostile/echo.ts';
 import { dig } from '../support/dns/dig.ts';
 import { startDns } from '../support/dns/dns-server.ts';
 import { freePort } from '../support/free-port.ts';
@@ -117,24 +118,6 @@ afterAll(async () => {
   for (const close of closers) await close();
 });
 
-async function echoOverTcp(): Promise<string> {
-  const socket = connect(ports.tcp, address);
-  socket.on('error', () => undefined);
-  socket.end('echo');
-  return await text(socket);
-}
-
-async function echoOverUdp(): Promise<string> {
-  const socket = createSocket('udp4');
-  const answered = once(socket, 'message', { signal: AbortSignal.timeout(2000) });
-  socket.send('echo', ports.udp, address);
-  try {
-    return String((await answered)[0]);
-  } finally {
-    socket.close();
-  }
-}
-
 async function answer(): Promise<void> {
   await vi.waitFor(
     async () => {
@@ -143,8 +126,8 @@ async function answer(): Promise<void> {
       expect((await askAsPage(ports.page, 'GET', '/data/state?view=map')).status).toBe(200);
       expect(JSON.parse(await askedForLink())).toEqual({ link: 'http://127.0.0.1/' });
       expect((await flows.ask('wrong')).statusCode).toBe(401);
-      expect(await echoOverTcp()).toBe('echo');
-      expect(await echoOverUdp()).toBe('echo');
+      expect(await echo(connect(ports.tcp, address))).toBe('echo');
+      expect(await echoOverUdp(ports.udp, address)).toBe('echo');
       for (const flag of ['+tcp', '+notcp']) {
         const { status } = await dig(ports.dns, flag, 'kubernetes.default.svc.cluster.local');
         expect(status).toBe('NOERROR');

@@ -3,7 +3,7 @@ import { readFlowFilter } from '../../network/flows/flow.ts';
 import { at, numberAt } from '../../objects/json.ts';
 import type { ClusterNetwork } from '../cluster-network.ts';
 
-/** Bytes that a viewer may leave unread; beyond, flows are counted, and not told. */
+/** Bytes that wait to be sent to a viewer; above, flows are dropped and counted. */
 const maxUnread = 4 * 1024 * 1024;
 /** Flows that are known, for a viewer that does not say how many. */
 const usualLast = 200;

@@ -214,7 +214,7 @@ export class Nft {
   }
 
   /**
-   * The output of `nft -j list counters`. A shell stays for it until {@link close}: who looks looks each second.
+   * The output of `nft -j list counters`. It may be read each second: a shell stays for it until {@link close}.
    *
    * @throws {NftError}
    */
