@@ -96,6 +96,8 @@ export interface ApiServer {
   readonly port: number;
   /** Serves a connection that came by another way than the port. */
   accept(connection: Socket): void;
+  /** The same without TLS, where nobody else can be on the way. */
+  acceptPlain(connection: Socket): void;
   /** Ends open watches, lets requests in flight finish, and closes; a second call closes at once. */
   close(): Promise<void>;
 }
@@ -244,6 +246,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     url: `https://${host}`,
     port: address.port,
     accept: (connection) => http.accept(connection),
+    acceptPlain: (connection) => http.acceptPlain(connection),
     close: async () => {
       for (const stop of stops.splice(0)) stop();
       quotas.stop();

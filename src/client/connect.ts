@@ -4,8 +4,7 @@ import { readFile } from 'fs/promises';
 import { existsSync } from 'fs';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { dispatchers } from './http-transport.ts';
-import { HttpTransport } from './http-transport.ts';
+import { dispatchers, HttpTransport, socketDispatchers } from './http-transport.ts';
 import { endpointIdentity, type ClientIdentity } from './credentials/identity.ts';
 import type { ClusterSource, EndpointSource, Transport } from './transport.ts';
 
@@ -23,8 +22,13 @@ export async function createTransport(
   clock: Clock = systemClock,
 ): Promise<Transport> {
   const identity = await clientIdentity(source);
-  const connections = source.kind === 'endpoint' ? source.connections : undefined;
-  return new HttpTransport(identity, dispatchers(identity.proxy, connections), { metrics, clock });
+  const { connections, socketPath } =
+    source.kind === 'endpoint' ? source : { connections: undefined, socketPath: undefined };
+  const dispatcher =
+    socketPath === undefined
+      ? dispatchers(identity.proxy, connections)
+      : socketDispatchers(socketPath, connections);
+  return new HttpTransport(identity, dispatcher, { metrics, clock });
 }
 
 /** Who a source says that the client is. @throws {Error} as {@link createTransport}. */

@@ -110,6 +110,8 @@ export type DispatcherFactory = (tls: Credentials['tls'], use: PoolUse) => Dispa
 const sharedConnections = 32;
 /** Limit of one answer in bytes: a page of a list has a few MB, a list without paging a few hundred. */
 const largestAnswer = 512 * 1024 * 1024;
+/** client-go: 30 s to connect and 10 s for the TLS handshake. */
+const connectTimeoutMs = 40_000;
 /** undici's value for no limit: the bytes of a watch are limited per event (`watch-decoder.ts`). */
 const unlimited = -1;
 
@@ -126,6 +128,17 @@ export function dispatchers(
     if (proxy.uri.startsWith('socks')) return new Socks5ProxyAgent(proxy.uri, { ...pool, requestTls });
     return new ProxyAgent({ ...pool, connect: requestTls, uri: proxy.uri, requestTls });
   };
+}
+
+/** How to reach a server at a Unix socket, without TLS. */
+export function socketDispatchers(socketPath: string, connections = sharedConnections): DispatcherFactory {
+  const connect = buildConnector({ socketPath, timeout: connectTimeoutMs });
+  return (_, use) =>
+    new Agent({
+      ...poolSettings(use, connections),
+      // By the protocol of the URL, undici would begin with TLS.
+      connect: (options, callback) => connect({ ...options, protocol: 'http:' }, callback),
+    });
 }
 
 /** Connections without a proxy trust as Go does, whatever the names of the certificates are. */
@@ -157,15 +170,17 @@ function settings(tls: Credentials['tls'], use: PoolUse, shared: number) {
   const connect = {
     ...verified,
     secureContext,
-    // client-go: 30 s to connect and 10 s for the TLS handshake.
-    timeout: 40_000,
+    timeout: connectTimeoutMs,
     keepAlive: true,
     // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
     keepAliveInitialDelay: 30_000,
   };
+  return { connect, ...poolSettings(use, shared) };
+}
+
+function poolSettings(use: PoolUse, shared: number) {
   const isShared = use === 'requests';
   return {
-    connect,
     connections: isShared ? shared : null,
     pipelining: 1,
     // Watches that share a connection would hold each other up, and undici's sessions end with errors that nobody hears.

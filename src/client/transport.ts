@@ -110,6 +110,8 @@ export interface EndpointSource {
   /** PEM of a client certificate and its key. */
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
+  /** A Unix socket that leads to the server without TLS, in the place of the URL's host and port. */
+  readonly socketPath?: string | undefined;
   /** Requests in flight at once, watches aside; default 32. Others wait, which counts into their timeouts. */
   readonly connections?: number;
 }

@@ -1,6 +1,6 @@
 import type { BindOptions, RemoteInfo, Socket as DatagramSocket } from 'node:dgram';
 import { once } from 'node:events';
-import type { ListenOptions, Server, Socket, TcpSocketConnectOpts } from 'node:net';
+import type { ListenOptions, Server, Socket, SocketConnectOpts } from 'node:net';
 import { asError } from './host.ts';
 
 /**
@@ -37,7 +37,7 @@ export async function listenWith(
  */
 export async function connectSocket(
   socket: Socket,
-  options: TcpSocketConnectOpts,
+  options: SocketConnectOpts,
   signal?: AbortSignal,
 ): Promise<Socket> {
   socket.on('error', heard);

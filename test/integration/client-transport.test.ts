@@ -145,6 +145,28 @@ describe('requests', () => {
     expect(server.connections).toBe(used + 1);
   });
 
+  it('reaches a server at a Unix socket without TLS, whatever its URL says', async () => {
+    const path = join(await folder(), 's');
+    const server = await ScriptedServer.startAt(path);
+    cleanups.push(() => server.close());
+    const source = {
+      kind: 'endpoint',
+      url: 'https://192.0.2.1:6443',
+      socketPath: path,
+      token: 'secret',
+    } as const;
+    const transport = await connect(source);
+    const answer = transport.request('GET', '/x');
+    const request = await server.next();
+    expect(request.headers).toMatchObject({ host: '192.0.2.1:6443', authorization: 'Bearer secret' });
+    request.json(200, {});
+    await answer;
+    const stream = transport.stream('/y');
+    (await server.next()).watch();
+    await stream;
+    expect(server.connections).toBe(2);
+  });
+
   it.each([
     [
       'a Status',

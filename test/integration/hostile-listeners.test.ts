@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { encode } from 'dns-packet';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { startEmbedded } from '../../src/apiserver/embedded.ts';
 import { systemClock } from '../../src/client/clock.ts';
 import { serveControl } from '../../src/emulation/control-socket.ts';
 import { localHost } from '../../src/host/local-host.ts';
@@ -17,11 +18,13 @@ import { TcpListener, UdpListener } from '../../src/node/userspace/listeners.ts'
 import { startApiServer } from '../../src/testing/index.ts';
 import { HealthServer } from '../../src/telemetry/health.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
+import { listenPrivately } from '../../src/host/private-socket.ts';
 import { drawsOf, hostileBytes } from '../support/fuzz/hostile-bytes.ts';
 import { echo, echoOverUdp } from '../support/hostile/echo.ts';
 import { dig } from '../support/dns/dig.ts';
 import { startDns } from '../support/dns/dns-server.ts';
 import { freePort } from '../support/free-port.ts';
+import { readServiceCidrs } from '../../src/flags/shared.ts';
 import { numberAt } from '../../src/objects/json.ts';
 import { askAsPage, startPage } from '../support/page.ts';
 import { type RunningFlowServer, startFlowServer } from '../support/flow-server.ts';
@@ -43,6 +46,8 @@ const closers: (() => unknown)[] = [];
 const ports = { flows: 0, page: 0, metrics: 0, tcp: 0, udp: 0, dns: 0, backend: 0, upstream: 0 };
 let isHostile = false;
 let flows: RunningFlowServer;
+/** Of an API server, without TLS. */
+let privateSocket = '';
 const folder = mkdtempSync(join(tmpdir(), 'servicenet-hostile-'));
 const controlSocket = join(folder, 'control.sock');
 
@@ -95,6 +100,13 @@ beforeAll(async () => {
   ports.flows = flows.port;
   const page = await startPage(api.client);
   ports.page = page.port;
+  const embedded = await startEmbedded({
+    ...{ bindAddress: address, port: 0, log, authorizationMode: 'RBAC' },
+    serviceCidrs: readServiceCidrs('10.96.0.0/16'),
+    nodePorts: { first: 30_000, last: 30_100 },
+  });
+  const plain = createServer((socket) => embedded.acceptPlain(socket));
+  privateSocket = (await listenPrivately(plain)) ?? '';
   const control = await serveControl(
     controlSocket,
     { network: undefined, pageLink: 'http://127.0.0.1/' },
@@ -108,6 +120,8 @@ beforeAll(async () => {
     () => udp.close(),
     () => dns.stop(),
     () => control?.close(),
+    () => plain.close(),
+    () => embedded.close(),
     () => rmSync(folder, { recursive: true }),
     () => page.close(),
     () => flows.close(),
@@ -125,6 +139,8 @@ async function answer(): Promise<void> {
       expect(await (await fetch(`http://${address}:${ports.metrics}/metrics`)).text()).toContain('# HELP');
       expect((await askAsPage(ports.page, 'GET', '/data/state?view=map')).status).toBe(200);
       expect(JSON.parse(await askedForLink())).toEqual({ link: 'http://127.0.0.1/' });
+      expect(await askedPlainly('/healthz')).toMatch(/^HTTP\/1.1 200 [^]*ok$/);
+      expect(await askedPlainly('/api/v1/secrets')).toMatch(/^HTTP\/1.1 403 /);
       expect((await flows.ask('wrong')).statusCode).toBe(401);
       expect(await echo(connect(ports.tcp, address))).toBe('echo');
       expect(await echoOverUdp(ports.udp, address)).toBe('echo');
@@ -145,6 +161,14 @@ async function askedForLink(): Promise<string> {
   return await text(socket);
 }
 
+/** What the API server says to who has no token. */
+async function askedPlainly(path: string): Promise<string> {
+  const socket = connect(privateSocket);
+  socket.on('error', () => undefined);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+  return await text(socket);
+}
+
 test(
   'listeners of commands, and what forwards without nft, answer honest clients behind hostile ones',
   { timeout: (seconds + 120) * 1000 },
@@ -160,6 +184,8 @@ test(
       ...[ports.udp, ports.dns].map((port) => ({ protocol: 'udp', address, port })),
       { protocol: 'tls', address, port: ports.flows },
       { protocol: 'unix', address: controlSocket },
+      // Another process of this user gets there by the number of this one.
+      { protocol: 'unix', address: privateSocket.replace('self', String(process.pid)) },
     ];
     const attack = spawn(process.execPath, [sender, String(seconds), seed, JSON.stringify(listeners)], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -2,8 +2,9 @@ import { X509Certificate } from 'node:crypto';
 import { request as httpsRequest, Agent } from 'node:https';
 import type { IncomingHttpHeaders } from 'node:http';
 import { connect, type TLSSocket } from 'node:tls';
-import { connect as connectTcp } from 'node:net';
+import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
 import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { once } from 'node:events';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
@@ -27,6 +28,7 @@ import {
 } from '../../src/tls/certificates.ts';
 import * as der from '../../src/tls/der.ts';
 import { Stopwatch } from '../support/reference-time.ts';
+import { portOf } from '../support/router/router.ts';
 
 const now = new Date();
 const ca = createCertificateAuthority('ca', { now });
@@ -786,6 +788,48 @@ test('every request of a connection is authenticated', async () => {
   codes.push((await send('/x', { agent, headers: {} })).status);
   expect(codes).toEqual([200, 200, 401, 401, 200, 401]);
   agent.destroy();
+});
+
+describe('a connection without TLS that the process itself hands over', () => {
+  /** A server, and the way to it of a connection that another one accepts. */
+  async function plainly(handler: Handler) {
+    const { server } = await start(handler);
+    const plain = createTcpServer((socket) => server.acceptPlain(socket)).listen(0, '127.0.0.1');
+    await once(plain, 'listening');
+    closers.push(() => Promise.resolve(void plain.close()));
+    const ask = (...headers: string[]): Promise<string> => {
+      const socket = connectTcp(portOf(plain), '127.0.0.1');
+      socket.write(['GET /x HTTP/1.1', 'Connection: close', ...headers].join('\r\n') + '\r\n\r\n');
+      return text(socket);
+    };
+    return { server, ask };
+  }
+
+  test('needs a credential and a name of the server, as all others do', async () => {
+    const { ask } = await plainly(echo);
+    expect(await ask('Host: 127.0.0.1')).toMatch(/^HTTP\/1.1 401 /);
+    expect(await ask('Host: 127.0.0.1', 'Authorization: Bearer secreT')).toMatch(/^HTTP\/1.1 401 /);
+    expect(await ask('Host: evil.test', 'Authorization: Bearer secret')).toMatch(/^HTTP\/1.1 421 /);
+    const answer = await ask('Host: 127.0.0.1', 'Authorization: Bearer secret');
+    expect(answer).toMatch(/^HTTP\/1.1 200 /);
+    expect(answer).toContain('"name":"admin"');
+  });
+
+  test('is closed with the server, which waits for its request', async () => {
+    const gate = Promise.withResolvers<undefined>();
+    let arrived = 0;
+    const { server, ask } = await plainly(async (_, reply) => {
+      arrived++;
+      await gate.promise;
+      reply.send(200, 'text/plain', 'done');
+    });
+    const answer = ask('Host: 127.0.0.1', 'Authorization: Bearer secret');
+    await expect.poll(() => arrived).toBe(1);
+    const closed = server.close(60_000);
+    gate.resolve(undefined);
+    expect(await answer).toContain('done');
+    await closed;
+  });
 });
 
 describe('framing of streams', () => {

@@ -133,6 +133,19 @@ describe('servicenet up', () => {
     expect(output()).not.toMatch(/"level":"error"|unhandled/i);
   });
 
+  it.runIf(process.platform === 'linux')(
+    'takes no connection of its port for its own controllers',
+    async () => {
+      const { child, output } = await up('--network=off');
+      const port = Number(/is ready: https:\/\/127\.0\.0\.1:(\d+)/.exec(output())?.[1]);
+      const hex = port.toString(16).toUpperCase().padStart(4, '0');
+      // Of proc_net_tcp(5): local address and port, remote ones, state 01 for an open connection.
+      const tcp = await readFile(`/proc/${child.pid ?? 0}/net/tcp`, 'utf8');
+      expect(tcp).toContain(`:${hex} 00000000:0000 0A`);
+      expect(tcp).not.toMatch(new RegExp(`:${hex} [0-9A-F]{8}:[0-9A-F]{4} 01`));
+    },
+  );
+
   it('is the cluster of commands that report, unless another is named', async () => {
     const path = join(folder, '.servicenet', 'kubeconfig');
     const { child, closed } = await up(

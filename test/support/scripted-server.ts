@@ -136,6 +136,13 @@ export class ScriptedServer {
     return server;
   }
 
+  /** Listens at a Unix socket. */
+  static async startAt(path: string): Promise<ScriptedServer> {
+    const server = new ScriptedServer(undefined);
+    await new Promise<void>((resolve) => server.#server.listen(path, resolve));
+    return server;
+  }
+
   get url(): string {
     const address: AddressInfo | string | null = this.#server.address();
     if (address === null || typeof address === 'string') throw new Error('not listening');

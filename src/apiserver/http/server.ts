@@ -132,6 +132,8 @@ export interface HttpServer {
   listen(port: number, host: string): Promise<AddressInfo>;
   /** Serves a connection that another server has accepted. */
   accept(connection: Socket): void;
+  /** The same without TLS, for a way that is private by itself. Its requests need a token as all others do. */
+  acceptPlain(connection: Socket): void;
   /**
    * Stops to accept, ends open watches (their `signal` aborts), waits up to `graceMs` for requests in flight,
    * then closes what is left. A second call closes at once.
@@ -200,6 +202,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return address;
     },
     accept: (connection) => void server.emit('connection', connection),
+    // Where TLS would hand over the connection that it has decrypted.
+    acceptPlain: (connection) => void server.emit('secureConnection', connection),
     close: async (graceMs = 10_000) => closer.close(graceMs),
   };
 }

@@ -67,6 +67,8 @@ export interface ServerAccess {
   /** PEM of its authority, which the root CA publisher publishes. */
   readonly ca: string;
   readonly token: string;
+  /** A socket of this process that leads to it without TLS; undefined: there is none. */
+  readonly socketPath: string | undefined;
 }
 
 /**

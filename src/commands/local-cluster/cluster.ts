@@ -1,3 +1,4 @@
+import { createServer } from 'node:net';
 import type { Logger } from 'pino';
 import { type Embedded, startEmbedded } from '../../apiserver/embedded.ts';
 import type { RefuseRequest } from '../../apiserver/http/exchange.ts';
@@ -6,6 +7,7 @@ import type { Manifest } from '../apply.ts';
 import type { LogConfig } from '../../flags/shared.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { controlPlaneAddresses, lanCidrs } from '../../emulation/lan.ts';
+import { listenPrivately } from '../../host/private-socket.ts';
 import { type End, endInReverse } from '../signals.ts';
 import { familiesOf, networkConfig } from './network.ts';
 import { checkerName } from '../../platforms/catalog.ts';
@@ -66,7 +68,12 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
   });
   const started: End[] = [() => server.close()];
   try {
-    const access = { url: server.url, ca: server.ca, token: server.token };
+    const { url, ca, token } = server;
+    // The clients are in this process: TLS to it would be a quarter of the CPU of a start, for ninety connections.
+    const listener = createServer((connection) => server.acceptPlain(connection));
+    const socketPath = await listenPrivately(listener);
+    started.push(() => Promise.resolve(void listener.close()));
+    const access = { url, ca, token, socketPath };
     const kubelet = server.issueKubeletCertificate(['kubelet']);
     const networkReady = network?.open.start(
       networkConfig(config, server.port, access, kubelet, network.log, network.open),
