@@ -10,7 +10,7 @@ import type { DetectLocal, NodeConfig } from '../flags/node.ts';
 import { ResourceClient } from '../client/resource-client.ts';
 import { bgpPeers, configMaps, leases, resourceName } from '../client/resources.ts';
 import { holdNames } from '../host/held-names.ts';
-import { type Host, ProgramMissingError } from '../host/host.ts';
+import { type Host, type NetlinkHost, ProgramMissingError } from '../host/host.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { localHost, sysctlIn } from '../host/local-host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../node/forwarding/agent.ts';
@@ -36,7 +36,7 @@ import { startTelemetryServer } from './connect.ts';
  */
 export async function node(config: NodeConfig): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat });
-  const host: Host = { ...localHost, sysctl: sysctlIn(config.sysctlFolder) };
+  const host: NetlinkHost = { ...localHost, sysctl: sysctlIn(config.sysctlFolder) };
   const hasProxy = config.features.includes('proxy');
   const hasAnnounce = config.features.includes('announce');
   const hasPolicy = config.features.includes('policy');

@@ -1,10 +1,16 @@
-import { ProgramMissingError, type Host, type KernelParameters } from '../host/host.ts';
+import {
+  ProgramMissingError,
+  type Host,
+  type KernelParameters,
+  type NetlinkGroups,
+  type NetlinkHost,
+} from '../host/host.ts';
+import { call, linux, setOption } from '../host/libc.ts';
 import { run } from '../host/local-host.ts';
+import { openNetlink } from '../host/netlink-socket.ts';
 import { bindSocket, connectSocket, listenWith } from '../host/sockets.ts';
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { isIPv6, type Server, Socket } from 'node:net';
-import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
-import { errno, load } from 'koffi';
 import { parseStrictAddress } from '../objects/address.ts';
 import { createSocket } from 'node:dgram';
 import { namespaceFolder } from './namespace-folder.ts';
@@ -33,30 +39,6 @@ export async function ip(lines: readonly string[], namespace?: string): Promise<
  * Network namespaces, entered by libc: Node.js has no call for it. Only the main thread enters, and synchronously; the
  * threads of libuv stay where they began, which is enough for files.
  */
-
-const libc = load(null);
-const calls = {
-  setns: libc.func('int setns(int fd, int nstype)'),
-  socket: libc.func('int socket(int domain, int type, int protocol)'),
-  bind: libc.func('int bind(int fd, const void *address, unsigned int length)'),
-  setsockopt: libc.func(
-    'int setsockopt(int fd, int level, int name, const void *value, unsigned int length)',
-  ),
-};
-
-/** Constants of Linux on all its architectures that Node.js runs on. */
-const linux = {
-  cloneNewNet: 0x4000_0000,
-  afInet: 2,
-  afInet6: 10,
-  sockStream: 1,
-  sockDgram: 2,
-  sockNonBlockAndCloseOnExec: 0o2004000,
-  solSocket: 1,
-  soReuseAddr: 2,
-  ipprotoIpv6: 41,
-  ipv6Only: 26,
-} as const;
 
 /** The namespace that this process began in. */
 const home = openSync('/proc/self/ns/net', 'r');
@@ -89,12 +71,9 @@ export class NetworkNamespace {
   boundSocket(type: 'stream' | 'datagram', address: string, port: number): number {
     const descriptor = this.socket(type, isIPv6(address) ? 'IPv6' : 'IPv4');
     try {
-      const on = Buffer.alloc(4);
-      on.writeUInt32LE(1);
       // As libuv does it: a server listens again although connections of the last one linger. For UDP it would share the port.
-      if (type === 'stream')
-        call('setsockopt', descriptor, linux.solSocket, linux.soReuseAddr, on, on.length);
-      if (isIPv6(address)) call('setsockopt', descriptor, linux.ipprotoIpv6, linux.ipv6Only, on, on.length);
+      if (type === 'stream') setOption(descriptor, linux.solSocket, linux.soReuseAddr, 1);
+      if (isIPv6(address)) setOption(descriptor, linux.ipprotoIpv6, linux.ipv6Only, 1);
       const bytes = socketAddress(address, port);
       call('bind', descriptor, bytes, bytes.length);
       return descriptor;
@@ -102,6 +81,11 @@ export class NetworkNamespace {
       closeSync(descriptor);
       throw error;
     }
+  }
+
+  /** {@link NetlinkHost.netlink} of this namespace. */
+  netlink(groups: NetlinkGroups): number {
+    return this.#inside(() => openNetlink(groups));
   }
 
   /** Whether its kernel has a parameter. */
@@ -135,18 +119,6 @@ export class NetworkNamespace {
   }
 }
 
-function call(name: keyof typeof calls, ...args: readonly unknown[]): number {
-  const result: unknown = calls[name](...args);
-  if (typeof result === 'number' && result >= 0) return result;
-  const number = errno();
-  const code = getSystemErrorName(-number);
-  throw Object.assign(new Error(`${name} ${code}: ${getSystemErrorMessage(-number)}`), {
-    code,
-    errno: -number,
-    syscall: name,
-  });
-}
-
 /** `struct sockaddr_in` and `sockaddr_in6`; the family is in the byte order of the machine, which is little-endian. */
 function socketAddress(address: string, port: number): Buffer {
   const parsed = parseStrictAddress(address);
@@ -164,7 +136,7 @@ function socketAddress(address: string, port: number): Buffer {
 const programMissing = /^nsenter: failed to execute /;
 
 /** A network namespace as a machine: programs are those of this machine, run by `nsenter` (package util-linux). */
-export class NamespaceHost implements Host {
+export class NamespaceHost implements NetlinkHost {
   readonly sysctl: KernelParameters;
   readonly #namespace: NetworkNamespace;
 
@@ -205,6 +177,9 @@ export class NamespaceHost implements Host {
     const fd = this.#namespace.boundSocket('datagram', address, port);
     return await bindSocket(createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4' }), { fd });
   };
+
+  netlink: NetlinkHost['netlink'] = (groups) =>
+    new Promise((resolve) => resolve(this.#namespace.netlink(groups)));
 }
 
 function readSysctl(namespace: NetworkNamespace, name: string): string | undefined {

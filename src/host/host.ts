@@ -68,6 +68,27 @@ export interface Host {
   readonly sysctl: KernelParameters;
 }
 
+/** A {@link Host} of this process, whose kernel can be listened to. */
+export interface NetlinkHost extends Host {
+  /**
+   * Opens a netlink socket (netlink(7)) that gets what the kernel says to groups, for `fs.readSync`, which throws `EAGAIN`
+   * where nothing has come and `ENOBUFS` where the kernel has thrown something away. Its user closes the descriptor.
+   *
+   * @throws the system's error (`EPERM` without rights over the network).
+   */
+  netlink(groups: NetlinkGroups): Promise<number>;
+}
+
+/** What a netlink socket listens to. */
+export interface NetlinkGroups {
+  /** The number of its protocol: NETLINK_NETFILTER is 12. */
+  readonly protocol: number;
+  /** A bit for each multicast group. */
+  readonly groups: number;
+  /** Bytes that the kernel may keep until they are read; it gives fewer where it has a limit (net.core.rmem_max). */
+  readonly receiveBytes: number;
+}
+
 /** Kernel parameters, by the names of `sysctl(8)` with slashes: `net/ipv4/ip_forward`. */
 export interface KernelParameters {
   /** The value without surrounding blanks; undefined where the kernel has no such parameter. */

@@ -8,6 +8,7 @@ import {
   ProgramMissingError,
   type Host,
   type KernelParameters,
+  type NetlinkHost,
 } from './host.ts';
 import { createSocket } from 'node:dgram';
 import { Socket, isIPv6, type Server } from 'node:net';
@@ -116,7 +117,7 @@ export function sysctlIn(folder: string): KernelParameters {
 }
 
 /** @param sharing whether ports are shared with other processes of this user (SO_REUSEPORT). */
-function machine(sharing: boolean): Host {
+function machine(sharing: boolean): NetlinkHost {
   // Of two that ask for any free port, and share, the kernel may give both the same.
   const reusePort = (port: number): { readonly reusePort?: true } =>
     sharing && port !== 0 ? { reusePort: true } : {};
@@ -140,11 +141,16 @@ function machine(sharing: boolean): Host {
       const socket = createSocket({ type: isV6 ? 'udp6' : 'udp4', ipv6Only: isV6, ...reusePort(port) });
       return bindSocket(socket, { port, address });
     },
+
+    async netlink(groups) {
+      const { openNetlink } = await import('./netlink-socket.ts');
+      return openNetlink(groups);
+    },
   };
 }
 
 /** The machine, and the network namespace, that this process runs in. */
-export const localHost: Host = machine(false);
+export const localHost: NetlinkHost = machine(false);
 
 /**
  * The same for processes that do one work: each port that they all ask for is bound by each, and the kernel gives every

@@ -11,7 +11,7 @@ export interface Tuple {
   readonly destinationPort: number;
 }
 
-/** A connection of the kernel's connection tracking, as one line of `conntrack -E` or `conntrack -L` has it. */
+/** A connection of the kernel's connection tracking, as it says itself (`conntrack-event.ts`), or as a line of `conntrack -L` has it. */
 export interface TrackedConnection {
   /** `listed`: it was there. */
   readonly event: 'new' | 'update' | 'destroy' | 'listed';
@@ -26,33 +26,25 @@ export interface TrackedConnection {
   readonly ageSeconds: number;
 }
 
-const events: ReadonlyMap<string, TrackedConnection['event']> = new Map([
-  ['NEW', 'new'],
-  ['UPDATE', 'update'],
-  ['DESTROY', 'destroy'],
-]);
-
 const protocols: ReadonlyMap<string, Protocol> = new Map([
   ['tcp', 'TCP'],
   ['udp', 'UDP'],
   ['sctp', 'SCTP'],
 ]);
 
-/** What the line is of, after a time that may stand before it. */
-const headPattern = /^(?:\[[\d.]+\])?\s*(?:\[([A-Z]+)\]\s+)?(?:ipv[46]\s+\d+\s+)?([a-z]+)\s/;
+const headPattern = /^(?:ipv[46]\s+\d+\s+)?([a-z]+)\s/;
 const agePattern = /\bdelta-time=(\d+)/;
 /** The ends of one direction, in the order in which conntrack prints them. */
 const tuplePattern = /\bsrc=(\S{1,45}) dst=(\S{1,45}) sport=(\d+) dport=(\d+)/g;
 
 /** Reads a line of either family. @returns undefined for what is no connection of TCP, UDP or SCTP. */
 export function readConntrackLine(line: string): TrackedConnection | undefined {
-  const [, eventWord = '', protocolWord = ''] = headPattern.exec(line) ?? [];
+  const [, protocolWord = ''] = headPattern.exec(line) ?? [];
   const protocol = protocols.get(protocolWord);
   const [original, reply] = Array.from(line.matchAll(tuplePattern), tupleOf);
   if (protocol === undefined || original === undefined || reply === undefined) return undefined;
-  const event = events.get(eventWord) ?? 'listed';
-  const ageSeconds = event === 'listed' ? Number(agePattern.exec(line)?.[1] ?? 0) : 0;
-  return { event, protocol, original, reply, isReplied: !line.includes('[UNREPLIED]'), ageSeconds };
+  const ageSeconds = Number(agePattern.exec(line)?.[1] ?? 0);
+  return { event: 'listed', protocol, original, reply, isReplied: !line.includes('[UNREPLIED]'), ageSeconds };
 }
 
 function tupleOf([, source = '', destination = '', sourcePort, destinationPort]: RegExpExecArray):

@@ -2,7 +2,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { nodes as nodesResource, serviceCIDRs as serviceCIDRsResource } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
-import type { Host } from '../../host/host.ts';
+import type { NetlinkHost } from '../../host/host.ts';
 import { type AgentAddress, agentLabels, agentName, agentServerName } from '../../network/flows/agents.ts';
 import { cidrContains, type ForwardingOptions } from '../../network/forwarding/node-plan.ts';
 import { addressesOfNode } from '../../network/path/cluster-view.ts';
@@ -23,7 +23,7 @@ import { removeFlowsTable } from './node-flows.ts';
 
 export interface FlowAgentOptions {
   readonly context: Pick<ControllerContext, 'informers' | 'events' | 'clock' | 'random' | 'log' | 'metrics'>;
-  readonly host: Host;
+  readonly host: NetlinkHost;
   /** Of the Node object. */
   readonly nodeName: string;
   readonly address: BindAddress;

@@ -11,7 +11,7 @@ import {
   pods,
   services,
 } from '../../client/resources.ts';
-import type { Host } from '../../host/host.ts';
+import type { NetlinkHost } from '../../host/host.ts';
 import { type Flow, type FlowFilter, type FlowNews, matchesFlow } from '../../network/flows/flow.ts';
 import { MissingNames } from '../../network/flows/missing-names.ts';
 import { FlowNames } from '../../network/flows/names.ts';
@@ -39,7 +39,7 @@ const namesParts = 20;
 /** A node whose kernel is asked. */
 export interface FlowNode {
   readonly name: string;
-  readonly host: Host;
+  readonly host: NetlinkHost;
   /** The addresses of the other nodes, and the ranges of their Pods: their connections are told there. */
   readonly elsewhere: readonly string[];
 }
@@ -174,7 +174,7 @@ class Running {
   readonly #viewers: ReadonlySet<Viewer>;
   readonly #tracker: FlowTracker;
   readonly #missing: MissingNames;
-  readonly #nodes = new Map<string, { readonly host: Host; readonly flows: NodeFlows }>();
+  readonly #nodes = new Map<string, { readonly host: NetlinkHost; readonly flows: NodeFlows }>();
   /** Those that were there at the last look. */
   #lastNodes: readonly FlowNode[] = [];
   #nodesText = '';

@@ -1,5 +1,7 @@
+import { closeSync, readSync } from 'node:fs';
 import type { Logger } from 'pino';
-import type { Host } from '../../host/host.ts';
+import type { NetlinkHost } from '../../host/host.ts';
+import { conntrackEvents, readConntrackEvents } from '../../network/flows/conntrack-event.ts';
 import type { TrackedConnection } from '../../network/flows/conntrack-line.ts';
 import { readConntrackLine } from '../../network/flows/conntrack-line.ts';
 import type { CountedDenial } from '../../network/flows/tracker.ts';
@@ -12,7 +14,7 @@ import type { IPFamily } from '../../objects/address.ts';
 
 export interface NodeFlowsOptions {
   readonly node: string;
-  readonly host: Host;
+  readonly host: NetlinkHost;
   readonly families: readonly IPFamily[];
   /** The addresses of the other nodes, and the ranges of their Pods. */
   readonly elsewhere: readonly string[];
@@ -25,8 +27,9 @@ export interface NodeFlowsOptions {
 /** There while somebody looks. */
 const table = { family: 'inet', name: 'servicenet-flows' } as const;
 
-/** New connections that a node tells each second, and as many more at once. */
-const eachSecond = 1000;
+/** New connections that a node tells each second, and at once. */
+const eachSecond = 500;
+const atOnce = 1000;
 
 /**
  * Of each connection the kernel tells its beginning, its first answer and its end; without it, each step of TCP too. What
@@ -43,7 +46,7 @@ table ${table.family} ${table.name} {
   chain tell {
     ip saddr @elsewhere-4 ct event set 0x0 return
     ip6 saddr @elsewhere-6 ct event set 0x0 return
-    limit rate over ${eachSecond}/second burst ${eachSecond} packets counter name beyond ct event set 0x0 return
+    limit rate over ${eachSecond}/second burst ${atOnce} packets counter name beyond ct event set 0x0 return
     ct event set new,reply,destroy
   }
   chain prerouting {
@@ -81,14 +84,14 @@ function elsewhereText(elsewhere: readonly string[]): string {
     .join('');
 }
 
-/** Bytes that the kernel keeps for the program while that is busy; without rights over the machine, it keeps fewer. */
-const eventBuffer = 8 * 1024 * 1024;
-
-/** `exec`: a signal reaches conntrack itself. */
-const eventScript = `exec conntrack -E -e NEW,UPDATES,DESTROY -b ${eventBuffer} 2>&1`;
-
-/** What conntrack says where the kernel had to throw events away. */
-const lossWords = 'ENOBUFS';
+/** Bytes that the kernel keeps until they are read. */
+const receiveBytes = 8 * 1024 * 1024;
+/** Milliseconds between two looks at what the kernel has told: each wakes this process, and events come by the thousand. */
+const readMs = 50;
+/** Events of one turn of the event loop. */
+const eachRead = 500;
+/** Bytes of the longest datagram; an event has about 300. */
+const datagramBytes = 16_384;
 
 /** Denied packets of one turn of the event loop: for each that is new, the planner is asked. */
 const eachTurn = 100;
@@ -106,9 +109,9 @@ export class NodeFlows {
   readonly #options: NodeFlowsOptions;
   readonly #nft: Nft;
   readonly #denied: DeniedReader;
-  readonly #stopping = new AbortController();
-  readonly #ended: Promise<void>;
-  #rest = '';
+  readonly #events: number;
+  readonly #datagram = Buffer.alloc(datagramBytes);
+  #reading: NodeJS.Timeout;
   /** Beginnings that were read. */
   #read = 0;
   #hasLoss = false;
@@ -119,19 +122,19 @@ export class NodeFlows {
   /** What was missing at the last looks. */
   readonly #missing: number[] = [];
 
-  private constructor(options: NodeFlowsOptions) {
+  private constructor(options: NodeFlowsOptions, events: number) {
     this.#options = options;
+    this.#events = events;
     this.#nft = new Nft(options.host);
     const services = options.families.flatMap((family) => deniedServices(nftFamily(family)));
     this.#denied = new DeniedReader(this.#nft, [...deniedByPolicies, ...services]);
-    this.#ended = this.#follow();
+    this.#reading = setTimeout(() => this.#readEvents(), readMs);
   }
 
   /** Begins to listen, then reads what the kernel has of before. @throws {Error} where it cannot. */
   static async start(options: NodeFlowsOptions): Promise<NodeFlows> {
-    const flows = new NodeFlows(options);
+    const flows = new NodeFlows(options, await options.host.netlink({ ...conntrackEvents, receiveBytes }));
     try {
-      await flows.#listening();
       await flows.#nft.runText(`${tableText}${elsewhereText(options.elsewhere)}`);
       for (const family of options.families) await flows.#list(family);
       await flows.poll();
@@ -189,51 +192,40 @@ export class NodeFlows {
 
   /** Leaves nothing in the kernel. */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error('nobody looks at flows any more'));
-    await this.#ended;
+    clearTimeout(this.#reading);
+    closeSync(this.#events);
     await this.#nft.close();
     await removeFlowsTable(this.#nft);
   }
 
-  async #follow(): Promise<void> {
-    const { host, log, node } = this.#options;
-    const { signal } = this.#stopping;
+  #readEvents(): void {
+    let hasMore = true;
     try {
-      const output = (text: string): void => this.#take(text);
-      const { exitCode } = await host.exec('sh', ['-c', eventScript], { output, signal });
-      log.warn(
-        { node, exitCode, said: this.#rest.slice(-300) },
-        'conntrack has ended: no flows of this node',
-      );
+      for (let n = 0; hasMore && n < eachRead; n++) hasMore = this.#readDatagram();
     } catch (error) {
-      if (!signal.aborted) log.warn({ node, err: error }, 'conntrack cannot be run: no flows of this node');
+      const { log, node } = this.#options;
+      log.warn({ node, err: error }, 'connections cannot be read from the kernel: no flows of this node');
+      return;
     }
+    this.#reading = setTimeout(() => this.#readEvents(), hasMore ? 0 : readMs);
   }
 
-  #take(text: string): void {
-    const lines = `${this.#rest}${text}`.split('\n');
-    this.#rest = lines.pop() ?? '';
-    for (const line of lines) {
-      const connection = readConntrackLine(line);
-      if (connection !== undefined) {
-        if (connection.event === 'new') this.#read++;
-        this.#options.onConnection(connection);
-      } else if (line.includes(lossWords)) this.#hasLoss = true;
+  /** @returns false where nothing has come. @throws the system's error. */
+  #readDatagram(): boolean {
+    let bytes = 0;
+    try {
+      bytes = readSync(this.#events, this.#datagram);
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? error.code : undefined;
+      if (code === 'EAGAIN') return false;
+      if (code !== 'ENOBUFS') throw error;
+      this.#hasLoss = true;
     }
-  }
-
-  /** Resolves when the kernel tells events to conntrack. @throws {Error} where it does not begin. */
-  async #listening(): Promise<void> {
-    const { host } = this.#options;
-    const ended = this.#ended.then(() => 'ended' as const);
-    for (;;) {
-      const { stdout } = await host.exec('cat', ['/proc/net/netlink']);
-      if (isListening(stdout)) return;
-      const next = new Promise<'again'>((resolve) => setTimeout(resolve, 10, 'again'));
-      if ((await Promise.race([ended, next])) === 'ended') {
-        throw new Error('conntrack cannot be run: install the package conntrack');
-      }
+    for (const connection of readConntrackEvents(this.#datagram.subarray(0, bytes))) {
+      if (connection.event === 'new') this.#read++;
+      this.#options.onConnection(connection);
     }
+    return true;
   }
 
   async #list(family: IPFamily): Promise<void> {
@@ -252,21 +244,6 @@ export class NodeFlows {
     });
   }
 }
-
-/** Whether a program of the network namespace listens to beginnings, changes and ends of connections. */
-function isListening(sockets: string): boolean {
-  return sockets.split('\n').some((line) => {
-    // Its columns: address, protocol, port, groups as hexadecimal digits.
-    const [, protocol, , groups = ''] = line.trim().split(/\s+/);
-    return (
-      protocol === netfilterProtocol && (Number.parseInt(groups, 16) & conntrackGroups) === conntrackGroups
-    );
-  });
-}
-
-const netfilterProtocol = '12';
-/** NEW, UPDATE and DESTROY. */
-const conntrackGroups = 7;
 
 function sourceOfSet({ family, name }: DeniedSet): Pick<CountedDenial, 'by' | 'outcome'> {
   return {

@@ -65,6 +65,12 @@ function namesWith(policies: readonly NetworkPolicy[]): FlowNames {
 
 const reset = 'the destination has reset the connection: nothing listens at its port';
 
+const events: ReadonlyMap<string, TrackedConnection['event']> = new Map([
+  ['NEW', 'new'],
+  ['UPDATE', 'update'],
+  ['DESTROY', 'destroy'],
+]);
+
 describe('flows', () => {
   let told: Flow[] = [];
   let names = namesWith([]);
@@ -84,10 +90,12 @@ describe('flows', () => {
       .join(' ');
   const lines = (): readonly string[] => told.map(lineOf);
 
-  function connection(line: string): TrackedConnection {
+  /** @param text a line of `conntrack -L`, behind the word of an event. */
+  function connection(text: string): TrackedConnection {
+    const [, word = '', line = text] = /^\[(\w+)\] (.*)/.exec(text) ?? [];
     const found = readConntrackLine(line);
-    if (found === undefined) throw new Error(line);
-    return found;
+    if (found === undefined) throw new Error(text);
+    return { ...found, event: events.get(word) ?? 'listed' };
   }
   /** From the client to the Service `web`, as node-1 sees it. */
   const toWeb = (event: string, port = 40_000, state = ''): TrackedConnection =>
