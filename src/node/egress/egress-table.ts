@@ -20,7 +20,7 @@ import {
 import { egressMark, egressMask } from '../nftables/marks.ts';
 import type { Nft } from '../nftables/nft.ts';
 import { disjointRanges } from '../nftables/elements.ts';
-import { splitTransactions } from '../nftables/nft.ts';
+import { splitTransactions } from '../nftables/transactions.ts';
 
 /** Ours alone. */
 export const egressTable = { family: 'inet', name: 'servicenet-egress' } as const;

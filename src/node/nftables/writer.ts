@@ -24,7 +24,8 @@ import {
 } from './elements.ts';
 import { type LayoutOptions, type TableLayout, tableLayout } from './layout.ts';
 import { ListedTable, ListingReader } from './listed-table.ts';
-import { Nft, splitTransactions, Transactions } from './nft.ts';
+import { Nft } from './nft.ts';
+import { splitTransactions, Transactions } from './transactions.ts';
 import { serviceChainDefinitions } from './port-elements.ts';
 import { ProgrammedServices, type ProgrammingStep } from './programmed.ts';
 import type { Host } from '../../host/host.ts';

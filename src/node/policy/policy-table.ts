@@ -1,6 +1,7 @@
 import { parseAddress } from '../../objects/address.ts';
 import { at, listAt, textAt } from '../../objects/json.ts';
-import { type Nft, splitTransactions } from '../nftables/nft.ts';
+import type { Nft } from '../nftables/nft.ts';
+import { splitTransactions } from '../nftables/transactions.ts';
 import {
   baseChains,
   deniedByPolicies,

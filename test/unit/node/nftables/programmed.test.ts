@@ -7,7 +7,7 @@ import { elementText, type ElementChange } from '../../../../src/node/nftables/e
 import { type Element, valueText } from '../../../../src/node/nftables/elements.ts';
 import { ListedTable } from '../../../../src/node/nftables/listed-table.ts';
 import { ProgrammedServices } from '../../../../src/node/nftables/programmed.ts';
-import { Transactions } from '../../../../src/node/nftables/nft.ts';
+import { Transactions } from '../../../../src/node/nftables/transactions.ts';
 import { endpointSlice } from '../../../network/support/objects.ts';
 import { input, many, node, options, pods, state } from './samples.ts';
 
