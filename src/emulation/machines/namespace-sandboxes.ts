@@ -4,7 +4,8 @@ import { lastingPorts } from '../../objects/pods.ts';
 import { ip, NamespaceHost, NetworkNamespace } from '../namespaces.ts';
 import { namespaceFolder } from '../namespace-folder.ts';
 import { nodeSideLines, podLines, podLinkLines } from '../lan.ts';
-import type { HostPort, NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
+import type { HostPort } from './host-ports.ts';
+import type { NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
 import type { PodInterfaces } from './pod-interfaces.ts';
 import { errorMessage } from '../../objects/status.ts';
 

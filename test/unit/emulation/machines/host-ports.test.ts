@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type HostPort, hostPortTable } from '../../../../src/emulation/machines/simulated-nodes.ts';
+import { type HostPort, hostPortTable } from '../../../../src/emulation/machines/host-ports.ts';
 
 const port: HostPort = {
   protocol: 'TCP',
