@@ -14,7 +14,8 @@ import { recordFieldManager } from '../rest/commit.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { deleteCustomObjects } from './delete-custom-objects.ts';
 import { areNamesAccepted, setEstablished, acceptNames, type NamedDefinition } from './names.ts';
-import { type Generation, LateSchemas, resourcesOf, storageResourceOf } from './serve.ts';
+import { LateSchemas } from './late-schemas.ts';
+import { type Generation, resourcesOf, storageResourceOf } from './serve.ts';
 import { type ConverterContext, WebhookConverter } from './webhook-converter.ts';
 
 const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');

@@ -12,19 +12,17 @@ import {
   serveResource,
   type ServedResource,
 } from '../rest/served-resource.ts';
-import { pruneCustomObject, schemaFromCustomResource } from '../schema/custom-object.ts';
+import { pruneCustomObject } from '../schema/custom-object.ts';
 import { DecodeError } from '../schema/decode.ts';
 import type { StructSchema } from '../schema/schema.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import type { WebhookConverter } from './webhook-converter.ts';
-import { deepFreeze, jsonEqual } from '../../objects/json.ts';
+import { deepFreeze } from '../../objects/json.ts';
 import { encodeSorted } from '../schema/encode.ts';
 import { createHash } from 'node:crypto';
 import { customScale, customResourceStrategy } from '../../registry/apiextensions/customresource.ts';
-import {
-  hasCondition,
-  isCustomResourceDefinition,
-} from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
+import { hasCondition } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
+import type { LateSchemas } from './late-schemas.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
 
 /** The schemas of one version of a definition. */
@@ -230,54 +228,6 @@ export interface Generation {
   /** For the conversion strategy Webhook. */
   readonly converter: WebhookConverter | undefined;
   readonly schemas: LateSchemas;
-}
-
-/**
- * The schemas of a definition's versions, each read from the stored definition when it is first asked for: most kinds
- * of a cluster are never used, and a schema takes ten times the memory of its text. Versions with equal schemas share
- * one, and what is compiled of it.
- */
-export class LateSchemas {
-  readonly #stored: StoredObject;
-  readonly #loaded = new Map<string, JSONSchemaProps | undefined>();
-  readonly #structs = new Map<JSONSchemaProps | undefined, StructSchema>();
-
-  constructor(stored: StoredObject) {
-    this.#stored = stored;
-  }
-
-  /** As the definition has it; undefined for a version without one. */
-  openAPIV3SchemaOf(version: string): JSONSchemaProps | undefined {
-    if (this.#loaded.has(version)) return this.#loaded.get(version);
-    const { object } = this.#stored;
-    const versions = isCustomResourceDefinition(object) ? (object.spec.versions ?? []) : [];
-    const own = versions.find(({ name }) => name === version)?.schema?.openAPIV3Schema;
-    const equal = [...this.#loaded.values()].find((loaded) => jsonEqual(loaded, own));
-    this.#loaded.set(version, equal ?? own);
-    return equal ?? own;
-  }
-
-  /** @param kind for error texts. */
-  structOf(version: string, kind: string): StructSchema {
-    const schema = this.openAPIV3SchemaOf(version);
-    let struct = this.#structs.get(schema);
-    if (struct === undefined) this.#structs.set(schema, (struct = schemaFromCustomResource(schema, kind)));
-    return struct;
-  }
-
-  /** The version, with its schema only when that is read. */
-  late(version: CustomResourceDefinitionVersion): CustomResourceDefinitionVersion {
-    const { schema, ...rest } = version;
-    if (schema === undefined) return rest;
-    const read = (): JSONSchemaProps | undefined => this.openAPIV3SchemaOf(rest.name);
-    return {
-      ...rest,
-      get schema() {
-        const openAPIV3Schema = read();
-        return openAPIV3Schema === undefined ? {} : { openAPIV3Schema };
-      },
-    };
-  }
 }
 
 /** The resources of an established definition: one for each served version, by its accepted names. */
