@@ -3,11 +3,10 @@ import { joinKey, keyOf, type ObjectKey, splitKey } from '../../objects/meta.ts'
 import { workloadOf } from '../../objects/pods.ts';
 import { workloadKinds } from '../../objects/references.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { sourceOf, type Verdict, verdictFor } from '../forwarding/verdict.ts';
+import { refusalText, sourceOf, type Verdict, verdictFor } from '../forwarding/verdict.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import type { ClusterView } from '../path/cluster-view.ts';
 import { firewallStage, policyStage, type Stage } from '../path/stages.ts';
-import { refusalText } from '../path/trace.ts';
 import type { FlowDecision, FlowEnd, FlowService } from './flow.ts';
 
 /** A packet that was denied on a node, as that node saw it. */

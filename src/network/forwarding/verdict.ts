@@ -50,7 +50,7 @@ export interface RefusedVerdict {
   readonly port?: ServicePortPlan;
 }
 
-export type RefusalReason =
+type RefusalReason =
   /** Reject: no endpoint is usable anywhere. */
   | 'NoEndpoints'
   /** Drop: the policy is Local, and no endpoint is usable on this node. */
@@ -61,6 +61,19 @@ export type RefusalReason =
   | 'UnknownPort'
   /** Drop: in a range of cluster IPs, but of no Service. */
   | 'UnknownClusterIP';
+
+/** The words for a refusal. @param on the node that refuses. */
+export function refusalText(reason: RefusalReason, on: string): string {
+  return refusals[reason](on);
+}
+
+const refusals: Record<RefusalReason, (on: string) => string> = {
+  NoEndpoints: () => 'the Service has no endpoint',
+  NoLocalEndpoints: (on) => `the traffic policy is Local, and ${on} has no endpoint`,
+  SourceNotAllowed: () => 'the source is not in spec.loadBalancerSourceRanges',
+  UnknownPort: () => 'the Service does not have this port',
+  UnknownClusterIP: () => 'no Service has this cluster IP',
+};
 
 /** The plan's verdict on a packet. `pass`: the plan does not apply. Text that is no address passes. */
 export function verdictFor(plan: ForwardingPlan, packet: Packet): Verdict {

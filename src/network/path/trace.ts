@@ -3,7 +3,7 @@ import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { keyOf } from '../../objects/meta.ts';
 import { destinationKey, type Protocol, type Source } from '../forwarding/forwarding-plan.ts';
-import { type RefusalReason, sourceOf, verdictFor } from '../forwarding/verdict.ts';
+import { refusalText, sourceOf, verdictFor } from '../forwarding/verdict.ts';
 import type { FirewallSurroundings } from '../policy/egress-firewall.ts';
 import type { PolicyConnection, PolicySide } from '../policy/network-policy.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView, ofFamily } from './cluster-view.ts';
@@ -306,19 +306,6 @@ const kinds = {
   externalIP: 'the external IP',
   nodePort: 'the node port',
 } as const;
-
-/** The words for a refusal. @param on the node that refuses. */
-export function refusalText(reason: RefusalReason, on: string): string {
-  return refusals[reason](on);
-}
-
-const refusals: Record<RefusalReason, (on: string) => string> = {
-  NoEndpoints: () => 'the Service has no endpoint',
-  NoLocalEndpoints: (on) => `the traffic policy is Local, and ${on} has no endpoint`,
-  SourceNotAllowed: () => 'the source is not in spec.loadBalancerSourceRanges',
-  UnknownPort: () => 'the Service does not have this port',
-  UnknownClusterIP: () => 'no Service has this cluster IP',
-};
 
 function pathTo(
   view: ClusterView,
