@@ -4,6 +4,8 @@ import type { Embedded } from '../apiserver/embedded.ts';
 import { usualLoadBalancer } from '../flags/shared.ts';
 import type { UpConfig } from '../flags/up.ts';
 import type { ClusterNetwork } from '../emulation/cluster-network.ts';
+import { serveControl } from '../emulation/control-socket.ts';
+import { askFlows, controlSocketPath } from '../host/control-client.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
@@ -11,6 +13,7 @@ import { kubeconfigOfUp } from './choices.ts';
 import { type End, endInReverse } from './signals.ts';
 import { checkKubeconfig, removeKubeconfig, writeKubeconfig } from './local-cluster/kubeconfig.ts';
 import { banner, type Hints, hintsFor } from './local-cluster/banner.ts';
+import type { ServerAccess } from './local-cluster/clients.ts';
 import { ControllersThread } from './local-cluster/controllers-thread.ts';
 import { ownCommand } from './own-command.ts';
 import type { PageOfUp } from './page.ts';
@@ -50,21 +53,28 @@ export async function up(config: UpConfig): Promise<number> {
     const { startLocalCluster } = await import('./local-cluster/cluster.ts');
     const open = await opening;
     if (open !== undefined) started.push(() => open.close());
+    let opened = Promise.resolve<PageOfUp | undefined>(undefined);
+    const closePage = async (): Promise<void> => (await opened.catch(() => undefined))?.close();
     const cluster = await startLocalCluster({
       config,
       manifests,
       log,
       network: open === undefined ? undefined : { open, log: config },
-      startClients: (clients, server) => thread.start(clients, server, config),
+      startClients: (clients, access) => {
+        // Beside the start of the controllers, which takes longer.
+        if (alone && config.page !== 'off') opened = openPage(config.page, config, access, open, log);
+        opened.catch(() => undefined);
+        return thread.start(clients, access, config);
+      },
+    }).catch(async (error: unknown) => {
+      await closePage();
+      throw error;
     });
-    started.push(() => cluster.stop());
+    started.push(() => cluster.stop(), closePage);
     const { server, report, failure, networkReady } = cluster;
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     started.push(() => removeKubeconfig(config.kubeconfigPath, server.kubeconfig));
-    const page =
-      alone && config.page !== 'off'
-        ? await openPage(config.page, config, server, open, log, started)
-        : undefined;
+    const page = await opened;
     if (open !== undefined || page !== undefined) await openControl(config, open, page, log, started);
     if (open !== undefined) await openWays(config, open, log, started);
     else if (config.publish.length > 0) log.warn('--publish has no effect: there is no cluster network');
@@ -146,15 +156,12 @@ async function openWays(
 async function openPage(
   port: number | undefined,
   config: UpConfig,
-  server: Embedded,
+  server: ServerAccess,
   network: ClusterNetwork | undefined,
   log: Logger,
-  started: End[],
 ): Promise<PageOfUp> {
   const { openPageOfUp } = await import('./page.ts');
-  const page = await openPageOfUp(port, config.kubeconfigPath, server, network !== undefined, log);
-  started.push(() => page.close());
-  return page;
+  return await openPageOfUp(port, config.kubeconfigPath, server, network !== undefined, log);
 }
 
 /** Answers the commands beside this one. */
@@ -165,8 +172,6 @@ async function openControl(
   log: Logger,
   started: End[],
 ): Promise<void> {
-  const { controlSocketPath } = await import('../host/control-client.ts');
-  const { serveControl } = await import('../emulation/control-socket.ts');
   const path = controlSocketPath(config.kubeconfigPath);
   const control = await serveControl(path, { network, pageLink: page?.link }, log);
   if (control !== undefined) started.push(() => control.close());
@@ -184,7 +189,6 @@ async function watch(
 ): Promise<void> {
   const { showLiveView } = await import('./top/view.ts');
   const { createTransport } = await import('../client/connect.ts');
-  const { askFlows, controlSocketPath } = await import('../host/control-client.ts');
   const transport = await createTransport({ kind: 'endpoint', url, ca, token });
   const ending = new AbortController();
   const end = (): void => ending.abort();

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { rename, rm, stat } from 'node:fs/promises';
+import { renameSync, rmSync, statSync } from 'node:fs';
+import { rm, stat } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { connectToUp, lineFrom, reachUp } from '../host/control-client.ts';
@@ -66,7 +67,8 @@ export async function serveControl(
     log.warn({ path }, 'no servicenet run: the path of the kubeconfig is too long for a socket beside it');
     return undefined;
   }
-  await rm(made, { force: true });
+  // Without a turn of the event loop between the calls: `up` begins to be busy when it comes here.
+  rmSync(made, { force: true });
   const server = createServer((socket) => {
     serve(socket, controlled).catch((error: unknown) => {
       const message = errorMessage(error);
@@ -81,8 +83,8 @@ export async function serveControl(
   process.umask(mask);
   await once(server, 'listening');
   server.on('error', (error) => log.warn({ err: error }, 'a servicenet run could not be accepted'));
-  const { ino } = await stat(made);
-  await rename(made, path);
+  const { ino } = statSync(made);
+  renameSync(made, path);
   return {
     close: async () => {
       server.close();

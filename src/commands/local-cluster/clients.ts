@@ -12,8 +12,7 @@ import { InMemoryCloud } from '../../platforms/openshift/cloud-private-ip/cloud.
 import { readServiceCidrs } from '../../flags/shared.ts';
 import { loadControllers } from '../../controllers/catalog.ts';
 import { runControllers } from '../../controllers/run.ts';
-import { allControllers, attachmentsName } from '../../platforms/catalog.ts';
-import type { ControllerSpec } from '../../runtime/key-loop.ts';
+import { allControllers, attachmentsName, type PlatformSettings } from '../../platforms/catalog.ts';
 import { lanCidrs } from '../../emulation/lan.ts';
 import { announceSelectors } from '../../network/announcing/agent-report.ts';
 import { parseAddress } from '../../objects/address.ts';
@@ -135,6 +134,9 @@ export async function startClients(
 ): Promise<LocalClients> {
   const started: End[] = [];
   try {
+    // Their code is loaded while the server answers.
+    const loading = loadControllers(allControllers.filter(({ name }) => config.controllers.includes(name)));
+    loading.catch(() => undefined);
     const metrics = new Metrics();
     const transport = await createTransport({ kind: 'endpoint', ...server, connections }, metrics);
     started.push(() => transport.close());
@@ -146,7 +148,7 @@ export async function startClients(
     const addressPool = balanced ? await offerAddresses(transport, poolRanges(config)) : [];
     const controllers = runControllers({
       transport,
-      controllers: await controllersOf(config, transport, server.ca),
+      controllers: (await loading)(settingsOf(config, transport, server.ca)),
       log,
       metrics,
       labelSelectors: announceSelectors,
@@ -204,17 +206,11 @@ function isInAny(texts: readonly string[]): (address: string) => boolean {
   };
 }
 
-/** The chosen controllers. */
-async function controllersOf(
-  config: ClientsConfig,
-  transport: Transport,
-  rootCa: string,
-): Promise<readonly ControllerSpec[]> {
+/** What the controllers are made with. */
+function settingsOf(config: ClientsConfig, transport: Transport, rootCa: string): PlatformSettings {
   const { nodes: count, clusterCidrs, missingImages, allocation, nodePorts, platform } = config;
-  const isChosen = (name: string): boolean => config.controllers.includes(name);
-  const make = await loadControllers(allControllers.filter(({ name }) => isChosen(name)));
-  const awaitsNetworks = isChosen(attachmentsName);
-  return make({
+  const awaitsNetworks = config.controllers.includes(attachmentsName);
+  return {
     transport,
     rootCa,
     checkPolicyTypes: lazyTypeChecker,
@@ -228,5 +224,5 @@ async function controllersOf(
     },
     ...(count === 0 ? {} : { simulation: { count, clusterCidrs, awaitsNetworks, missingImages } }),
     ...(platform === 'openshift' ? { ingressToRoute: true } : {}),
-  });
+  };
 }
