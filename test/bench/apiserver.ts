@@ -6,7 +6,6 @@
  * Run: node test/bench/apiserver.ts [--services 50000] [--events 10000] [--only idle,controllers,creates,calls,watch]
  * `--node-flag=--cpu-prof --node-flag=--cpu-prof-dir=/tmp/p` profiles the server.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { isRecord } from '../../src/objects/json.ts';
 import { textAt } from '../../src/objects/json.ts';
@@ -14,6 +13,7 @@ import { type Call, openWatch } from './connection.ts';
 import { report, type Row } from './report.ts';
 import {
   connect,
+  createAndGet,
   measure,
   network,
   type Rate,
@@ -21,6 +21,7 @@ import {
   serverAlone,
   service,
   services as path,
+  settled,
 } from './requests.ts';
 import { ServerProcess } from './server-process.ts';
 
@@ -39,22 +40,6 @@ const rows: Row[] = [];
 
 function rate(name: string, measured: Rate, budget?: string): void {
   rows.push(rateRow(name, measured, budget));
-}
-
-/**
- * Waits until a server takes less than a fiftieth of a core for three seconds, at most a minute. In the second of them
- * it collects the garbage of its start.
- */
-async function settled(server: ServerProcess): Promise<void> {
-  let before = await server.cpu();
-  for (let second = 0, quiet = 0; second < 60 && quiet < 3; second++) {
-    await sleep(1000);
-    const now = await server.cpu();
-    quiet = now - before <= 20_000 ? quiet + 1 : 0;
-    before = now;
-  }
-  // What was freed goes back to the system every ten seconds (`src/host/freed-memory.ts`).
-  await sleep(10_000);
 }
 
 /** Start and memory, with all controllers and without. The first start fills the compile cache. */
@@ -105,13 +90,10 @@ async function creates(server: ServerProcess): Promise<void> {
 async function besideControllers(): Promise<void> {
   const whole = await ServerProcess.start(network, values['node-flag']);
   try {
-    const connections = await connect(whole, 16);
     const count = Math.min(10_000, total);
-    const create = (i: number): Call => ({ method: 'POST', path, body: service(`s${i}`) });
-    const get = (i: number): Call => ({ method: 'GET', path: `${path}/s${i % count}` });
-    rate(`creates beside controllers, ${count}`, await measure(whole, connections, count, create), '≥ 2000');
-    rate('gets right after, 20,000', await measure(whole, connections, 20_000, get), '≥ 6000');
-    for (const connection of connections) connection.close();
+    const rates = await createAndGet(whole, count, 20_000);
+    rate(`creates beside controllers, ${count}`, rates.creates, '≥ 2000');
+    rate('gets right after, 20,000', rates.gets, '≥ 6000');
   } finally {
     await whole.stop();
   }

@@ -11,6 +11,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { familyOf, insideOf } from '../network/support/up-process.ts';
 import type { Load } from './cluster-network-load.ts';
+import { pssMiBOf } from './measured-process.ts';
 import { report, type Row } from './report.ts';
 
 const pods = Number(process.argv[2] ?? 200);
@@ -42,7 +43,7 @@ async function idleRows(): Promise<readonly Row[]> {
       if (ready !== undefined) break;
     }
     await delay(settling);
-    const [outside, inside] = [await pssOf(up.pid), await pssOf(insideOf(up))];
+    const [outside, inside] = [await pssMiBOf([up.pid ?? 0]), await pssMiBOf([insideOf(up)])];
     rows = [
       {
         name: 'start of the process → network ready',
@@ -101,12 +102,7 @@ async function* linesOf({ stdout }: ChildProcess): AsyncGenerator<string> {
 
 /** Of `up` and the process inside, in MiB. */
 async function memoryOf(up: ChildProcess): Promise<number> {
-  return (await pssOf(up.pid)) + (await pssOf(insideOf(up)));
-}
-
-async function pssOf(pid = 0): Promise<number> {
-  const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
-  return Number(/^Pss:\s+(\d+) kB/m.exec(rollup)?.[1] ?? 0) / 1024;
+  return pssMiBOf([up.pid ?? 0, insideOf(up)]);
 }
 
 /** Seconds of `up`, of all that it has begun, and of those of them that have ended; without the load itself. */

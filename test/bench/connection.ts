@@ -6,7 +6,10 @@ export interface Target {
   readonly url: string;
   /** PEM. */
   readonly ca: string;
+  /** Empty for none. */
   readonly token: string;
+  /** A client's certificate, and its key: PEM. */
+  readonly identity?: { readonly cert: string; readonly key: string };
 }
 
 /** A request as text; `body` is JSON. */
@@ -118,9 +121,9 @@ export async function openWatch(
   return () => socket.destroy();
 }
 
-async function dial({ url, ca }: Target): Promise<TLSSocket> {
+async function dial({ url, ca, identity }: Target): Promise<TLSSocket> {
   const { hostname, port } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port), ca });
+  const socket = connect({ host: hostname, port: Number(port), ca, ...identity });
   await once(socket, 'secureConnect');
   socket.setNoDelay(true);
   return socket;
@@ -128,5 +131,6 @@ async function dial({ url, ca }: Target): Promise<TLSSocket> {
 
 function commonHeaders({ url, token }: Target): string {
   const { host } = new URL(url);
-  return `Host: ${host}\r\nUser-Agent: bench\r\nAccept: application/json\r\nAuthorization: Bearer ${token}\r\n`;
+  const authorization = token === '' ? '' : `Authorization: Bearer ${token}\r\n`;
+  return `Host: ${host}\r\nUser-Agent: bench\r\nAccept: application/json\r\n${authorization}`;
 }

@@ -1,6 +1,5 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import { encode } from 'dns-packet';
 
 const inFlight = 64;
@@ -43,31 +42,6 @@ export class DnsClient {
       for (let i = 0; i < inFlight; i++) next();
     });
     this.#socket.removeAllListeners('message');
-  }
-
-  /** Asks for so long, some at once, from now on nobody else. @returns how many answers came. */
-  async askFor(services: readonly string[], milliseconds: number, atOnce: number): Promise<number> {
-    const packets = services.map(query);
-    let sent = 0;
-    let answered = 0;
-    // A send to an address looks it up each time.
-    this.#socket.connect(this.#port, '127.0.0.1');
-    await once(this.#socket, 'connect');
-    const send = (): void => this.#socket.send(packets[sent++ % packets.length] ?? Buffer.alloc(0));
-    this.#socket.on('message', () => {
-      answered++;
-      send();
-    });
-    let before = -1;
-    const lost = setInterval(() => {
-      if (answered === before) for (let i = 0; i < atOnce; i++) send();
-      before = answered;
-    }, 1000);
-    for (let i = 0; i < atOnce; i++) send();
-    await delay(milliseconds);
-    clearInterval(lost);
-    this.#socket.removeAllListeners('message');
-    return answered;
   }
 
   /** Until the name of a Service has an address. */

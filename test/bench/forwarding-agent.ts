@@ -10,12 +10,11 @@ import { missingFor } from '../network/support/gate.ts';
 import type { Machine } from '../network/support/machine.ts';
 import { startNetwork } from '../network/support/network.ts';
 import { ApiRelay, NodeProgram } from '../network/support/node-program.ts';
-import { Connection } from './connection.ts';
+import { createServices, createShop } from './forwarding-objects.ts';
 import { report, type Row } from './report.ts';
 import { ServerProcess } from './server-process.ts';
 
 const endpointsEach = 10;
-const nodeCount = 50;
 /** Milliseconds after a sync until all that it caused is over. */
 const settleTime = 5000;
 /** Milliseconds without any change, in which CPU time is measured. */
@@ -42,7 +41,8 @@ async function onNode(
   const server = await ServerProcess.start(flags, []);
   const network = await startNetwork('user', { 'node-0': [] });
   try {
-    await fill(server, count);
+    await createShop(server.target, '192.0.2.11');
+    await createServices(server.target, { to: count, endpointsEach });
     const { machine } = network.at('node-0');
     const relay = await ApiRelay.open(machine, server.target.url);
     const name = `${count.toLocaleString('en-US')} Services × ${endpointsEach}`;
@@ -160,68 +160,4 @@ async function untilSynced(machine: Machine): Promise<void> {
     if (/^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{ip_family="IPv4"\} [1-9]/m.test(stdout)) return;
     await delay(500);
   }
-}
-
-async function fill({ target }: ServerProcess, count: number): Promise<void> {
-  const connections = await Promise.all(Array.from({ length: 8 }, () => Connection.open(target)));
-  const [first] = connections;
-  const send = async (connection: Connection, path: string, body: object): Promise<void> => {
-    await connection.request({ method: 'POST', path, body: JSON.stringify(body) });
-  };
-  if (first === undefined) return;
-  await send(first, '/api/v1/namespaces', { metadata: { name: 'shop' } });
-  await send(first, '/api/v1/nodes', {
-    ...{
-      metadata: { name: 'node-0' },
-      status: { addresses: [{ type: 'InternalIP', address: '192.0.2.11' }] },
-    },
-  });
-  let next = 0;
-  await Promise.all(
-    connections.map(async (connection) => {
-      for (let i = next++; i < count; i = next++) {
-        await send(connection, '/api/v1/namespaces/shop/services', service(i));
-        await send(connection, '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices', slice(i));
-      }
-      connection.close();
-    }),
-  );
-}
-
-function service(i: number): object {
-  return {
-    metadata: { name: `web-${i}`, labels: { app: `web-${i}` } },
-    spec: { selector: { app: `web-${i}` }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
-  };
-}
-
-/** As the controller of slices writes it. */
-function slice(i: number): object {
-  return {
-    metadata: {
-      name: `web-${i}-abcde`,
-      generateName: `web-${i}-`,
-      annotations: { 'endpoints.kubernetes.io/last-change-trigger-time': '2026-01-01T00:00:00Z' },
-      labels: {
-        app: `web-${i}`,
-        'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io',
-        'kubernetes.io/service-name': `web-${i}`,
-      },
-    },
-    addressType: 'IPv4',
-    ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
-    endpoints: Array.from({ length: endpointsEach }, (_, j) => {
-      const n = i * endpointsEach + j;
-      return {
-        addresses: [`10.${128 + (n >> 16)}.${(n >> 8) & 255}.${n & 255}`],
-        conditions: { ready: true, serving: true, terminating: false },
-        nodeName: `node-${n % nodeCount}`,
-        targetRef: {
-          ...{ kind: 'Pod', namespace: 'shop', name: `web-${i}-5d4f8c7b9-${j}` },
-          uid: `1f0e6f0c-7a55-4b5e-9d9c-${String(n).padStart(12, '0')}`,
-        },
-        zone: n % 2 === 0 ? 'a' : 'b',
-      };
-    }),
-  };
 }

@@ -1,13 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import type { Connection } from './connection.ts';
+import { connect } from './requests.ts';
+import { ServerProcess } from './server-process.ts';
 
 /** Milliseconds without a further endpoint after which something is wrong. */
 const deadline = 300_000;
 
 const namespace = '/api/v1/namespaces/default';
-const post = async (connection: Connection, path: string, object: object): Promise<unknown> =>
-  connection.request({ method: 'POST', path, body: JSON.stringify(object) });
+
+/** Creates an object. */
+export async function post(connection: Connection, path: string, object: object): Promise<void> {
+  await connection.request({ method: 'POST', path, body: JSON.stringify(object) });
+}
 
 async function createService(connection: Connection, i: number): Promise<void> {
   await post(connection, `${namespace}/services`, {
@@ -102,4 +107,38 @@ export async function fillCluster(
   await each(connections, services, createService);
   await each(connections, pods, (connection, i) => createPod(connection, i, services));
   await settle(first, pods);
+}
+
+/** MiB, and seconds of CPU. */
+interface Filled {
+  readonly memory: number;
+  readonly rested: number;
+  readonly highest: number;
+  readonly cpuSeconds: number;
+}
+
+/** Milliseconds in which freed memory goes back to the system (`host/freed-memory.ts`). */
+const restMs = 15_000;
+
+/** What `up` with all its controllers takes when {@link fillCluster} is done. */
+export async function measureFilled(
+  services: number,
+  pods: number,
+  nodeFlags: readonly string[],
+): Promise<Filled> {
+  const network = ['--service-cluster-ip-range', '10.0.0.0/12'];
+  const server = await ServerProcess.start([...network, '--log-level', 'error'], nodeFlags);
+  try {
+    const connections = await connect(server, 16);
+    await fillCluster(connections, services, pods);
+    const cpuSeconds = (await server.cpu()) / 1e6;
+    const highest = await server.highestMiB();
+    const memory = await server.residentMiB();
+    await sleep(restMs);
+    const rested = await server.residentMiB();
+    for (const connection of connections) connection.close();
+    return { memory, rested, highest, cpuSeconds };
+  } finally {
+    await server.stop();
+  }
 }

@@ -1,171 +1,81 @@
 /**
- * servicenet beside programs that it replaces, in one run on one machine: memory at rest, and DNS against CoreDNS.
- * `npm run bench:peers [queries [Services]]`, by default 200,000 and 1,000; `BENCH_DIST=1` measures what `npm run build`
- * has made. The first run builds CoreDNS by the go command, which takes minutes; with `--alone`, it is left out. All
- * traffic stays in a network namespace of its own, which an ordinary user may make.
+ * servicenet beside the programs that it replaces, in one run on one machine: `npm run bench:peers [-- part …]`, by
+ * default all parts but `many`, which takes minutes. `npm run build` makes what is measured. The first run builds the
+ * peers by the go command, which takes an hour; with `--alone`, they are left out. All traffic stays in a network
+ * namespace of its own. An ordinary user may make it, and measures all but kube-proxy with Services.
  */
-import { spawnSync } from 'node:child_process';
-import { writeFile, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { program } from '../cluster/programs.ts';
-import { freePort } from '../support/free-port.ts';
-import { Connection } from './connection.ts';
-import { DnsClient } from './dns-client.ts';
-import { MeasuredProcess } from './measured-process.ts';
-import { report, type Row } from './report.ts';
-import { ServerProcess } from './server-process.ts';
+import { machines } from '../cluster/addresses.ts';
+import { program, type ProgramName } from '../cluster/programs.ts';
+import { missingFor, missingProgram } from '../network/support/gate.ts';
+import { isInside, podAddress, runInside } from './own-network.ts';
+import { api } from './peers/api.ts';
+import { type Compared, packages, type Part, print, progress } from './peers/compared.ts';
+import { dns } from './peers/dns.ts';
+import { loadBalancer } from './peers/load-balancer.ts';
+import { many } from './peers/many.ts';
+import { memory } from './peers/memory.ts';
+import { nodes } from './peers/nodes.ts';
+import { router } from './peers/router.ts';
+import { services } from './peers/services.ts';
+import { start } from './peers/start.ts';
 
-/** Names the program of CoreDNS to the process in the namespace; empty for none. */
-const variable = 'BENCH_COREDNS';
-/** Milliseconds until a program is at rest. */
-const restMs = 20_000;
+const usual = { memory, dns, start, api, router, nodes, services, 'load-balancer': loadBalancer };
+const parts: Readonly<Record<string, Part>> = { ...usual, many };
 
-const coredns = process.env[variable];
-if (coredns === undefined) {
-  const inside = [
-    'sh',
-    '-c',
-    'ip link set lo up && exec "$@"',
-    'sh',
-    process.execPath,
-    ...process.argv.slice(1),
-  ];
-  const env = { ...process.env, [variable]: process.argv.includes('--alone') ? '' : program('coredns') };
-  const { status } = spawnSync('unshare', ['--map-root-user', '--net', ...inside], { stdio: 'inherit', env });
-  process.exit(status ?? 1);
+const words = process.argv.slice(2);
+const isAlone = words.includes('--alone');
+const asked = words.filter((word) => word !== '--alone');
+const unknown = asked.filter((word) => parts[word] === undefined);
+if (unknown.length > 0) {
+  refuse(`no such part: ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`);
 }
+const chosen = (asked.length > 0 ? asked : Object.keys(usual)).flatMap((name) => {
+  const part = parts[name];
+  return part === undefined ? [] : [{ name, part }];
+});
 
-const numbers = process.argv.slice(2).flatMap((word) => (word === '--alone' ? [] : [Number(word)]));
-const [queries = 200_000, services = 1000] = numbers;
-const names = Array.from({ length: services }, (_, i) => `web-${i}`);
-const main = new URL(
-  process.env['BENCH_DIST'] === '1' ? '../../dist/main.js' : '../../src/main.js',
-  import.meta.url,
-).pathname;
-
-const folder = await mkdtemp(join(tmpdir(), 'servicenet-peers-'));
-const server = await ServerProcess.start(['--network', 'off', '--nodes', '0', '--log-level', 'error'], []);
-try {
-  const ca = join(folder, 'ca.crt');
-  const token = join(folder, 'token');
-  await writeFile(ca, server.target.ca);
-  await writeFile(token, server.target.token, { mode: 0o600 });
-  const account = ['--server', server.target.url, '--token-file', token, '--certificate-authority', ca];
-  const access = { 'a service account': account, 'a kubeconfig': ['--kubeconfig', server.kubeconfig] };
-  const addresses = [{ type: 'InternalIP', address: '127.0.0.1' }];
-  await create('/api/v1/nodes', [{ metadata: { name: 'node-0' }, status: { addresses } }]);
-  const namespaces = ['servicenet-system', 'shop'].map((name) => ({ metadata: { name } }));
-  await create('/api/v1/namespaces', namespaces);
-
-  const rows: Row[] = [];
-  for (const [how, flags] of Object.entries(access)) {
-    for (const command of ['dns', 'controller', 'node', 'router'] as const) {
-      const value = await atRest(() => start(command, flags));
-      rows.push({ name: `${command} at rest, with ${how}`, value, unit: 'MiB' });
-    }
-  }
-  const program = async (cache: string): Promise<DnsServer> => {
-    const port = await freePort();
-    const file = join(folder, 'Corefile');
-    const zone = `kubernetes cluster.local {\nkubeconfig ${server.kubeconfig}\n}`;
-    await writeFile(file, `.:${port} {\nbind 127.0.0.1\n${zone}\n${cache}\n}\n`);
-    return { port, process: new MeasuredProcess(coredns, ['-conf', file]) };
-  };
-  if (coredns !== '') {
-    const value = await atRest(async () => (await program('')).process);
-    rows.push({ name: 'CoreDNS at rest, with a kubeconfig', value, unit: 'MiB' });
-  }
-  const made = names.map((name) => ({ metadata: { name }, spec: { ports: [{ port: 80 }] } }));
-  await create('/api/v1/namespaces/shop/services', made);
-  const compared: readonly (readonly [string, () => Promise<DnsServer>])[] = [
-    ['servicenet dns', () => startDns(account)],
-    ...(coredns === ''
-      ? []
-      : ([
-          ['CoreDNS', () => program('')],
-          ['CoreDNS with cache', () => program('cache 30')],
-        ] as const)),
-  ];
-  for (const [name, run] of compared) rows.push(...(await measureDns(name, await run())));
-  await report('peers', rows);
-} finally {
-  await server.stop();
-  await rm(folder, { recursive: true });
+if (!isInside()) {
+  prepare();
+  runInside([podAddress, machines.cp.ipv4], { BENCH_DIST: '1' });
 }
-
-/** A DNS server, and its port. */
-interface DnsServer {
-  readonly port: number;
-  readonly process: MeasuredProcess;
-}
-
-async function startDns(flags: readonly string[]): Promise<DnsServer> {
-  const port = await freePort();
-  const own = ['--bind-address', '127.0.0.1', '--port', String(port), '--upstream', ''];
-  return { port, process: ours('dns', [...own, '--metrics-bind-address', await free(), ...flags]) };
-}
-
-/** Starts one of our programs as it runs in a cluster. */
-async function start(
-  command: 'dns' | 'controller' | 'node' | 'router',
-  flags: readonly string[],
-): Promise<MeasuredProcess> {
-  if (command === 'dns') return (await startDns(flags)).process;
-  const features = ['--features', 'proxy,announce,policy,egress', '--cluster-cidr', '10.128.0.0/9'];
-  const own = {
-    controller: [],
-    node: [...features, '--node-name', 'node-0'],
-    router: ['--bind-address', '127.0.0.1', '--http-port', '18080', '--https-port', '18443'],
-  }[command];
-  return ours(command, [...own, '--metrics-bind-address', await free(), ...flags]);
-}
-
-/** With the flag of the image. */
-function ours(command: string, flags: readonly string[]): MeasuredProcess {
-  const log = ['--log-level', 'error'];
-  return new MeasuredProcess(process.execPath, ['--max-semi-space-size=4', main, command, ...flags, ...log]);
-}
-
-async function free(): Promise<string> {
-  return `127.0.0.1:${await freePort()}`;
-}
-
-/** The second start: at the first one, Node.js keeps what it compiles. */
-async function atRest(run: () => Promise<MeasuredProcess>): Promise<number> {
-  const first = await run();
-  await delay(restMs / 4);
-  await first.stop();
-  const second = await run();
-  await delay(restMs);
-  const value = await second.residentMiB();
-  await second.stop();
-  return value;
-}
-
-async function measureDns(name: string, { port, process: measured }: DnsServer): Promise<Row[]> {
-  const client = await DnsClient.open(port);
+const rows: Compared[] = [];
+const failed: string[] = [];
+for (const { name, part } of chosen) {
   try {
-    await client.untilResolved('web-0');
-    await client.ask(names, 20_000); // compiled by now
-    const before = await measured.cpuSeconds();
-    await client.ask(names, queries);
-    const seconds = (await measured.cpuSeconds()) - before;
-    const cpu = (seconds / queries) * 1e6;
-    return [
-      { name: `${name}: A queries per second of CPU`, value: queries / seconds, unit: '/s', cpu },
-      { name: `${name}: memory after them`, value: await measured.residentMiB(), unit: 'MiB' },
-    ];
-  } finally {
-    client.close();
-    await measured.stop();
+    rows.push(...(await part.measure(isAlone)));
+  } catch (error) {
+    failed.push(name);
+    progress(`${name} failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  }
+}
+await print(rows);
+if (failed.length > 0) {
+  process.stdout.write(`not measured: ${failed.join(', ')}, see above\n`);
+  process.exitCode = 1;
+}
+
+/** Builds the peers. What this machine lacks is named, and nothing is measured. */
+function prepare(): void {
+  const peers = isAlone ? [] : chosen.flatMap(({ part }) => part.peers);
+  const isPackage = (name: string): name is keyof typeof packages => name in packages;
+  const ofDebian = new Set([...chosen.flatMap(({ part }) => part.needs), ...peers.filter(isPackage)]);
+  const toBuild = new Set(peers.filter((name): name is ProgramName => !isPackage(name)));
+  const forRoot =
+    isAlone || process.getuid?.() === 0 ? [] : chosen.flatMap(({ part }) => part.rootPeer ?? []);
+  const missing = [
+    ...forRoot.map((name) => `root, for ${name}`),
+    missingFor('user'),
+    ...[...ofDebian].map((name) => missingProgram(name, packages[name])),
+    ...(toBuild.size > 0 ? [missingProgram('go', 'golang, or go.dev')] : []),
+  ].filter((name) => name !== '');
+  if (missing.length > 0) refuse(`missing: ${missing.join(', ')}`);
+  for (const name of toBuild) {
+    progress(`the program ${name}`);
+    program(name);
   }
 }
 
-/** On a connection of its own: the server closes one that is idle while programs rest. */
-async function create(path: string, bodies: readonly object[]): Promise<void> {
-  const connection = await Connection.open(server.target);
-  for (const body of bodies) await connection.request({ method: 'POST', path, body: JSON.stringify(body) });
-  connection.close();
+function refuse(text: string): never {
+  process.stderr.write(`${text}\n`);
+  process.exit(1);
 }

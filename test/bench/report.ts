@@ -21,6 +21,12 @@ export async function report(name: string, rows: readonly Row[]): Promise<void> 
     ...(withCpu ? [row.cpu === undefined ? '' : `${figure(row.cpu)} µs CPU`] : []),
     row.budget ?? '',
   ]);
+  printTable(lines);
+  await save(name, rows);
+}
+
+/** Prints lines of cells, as wide as the widest of each column: the first and the last to the left. */
+export function printTable(lines: readonly (readonly string[])[]): void {
   const widths = (lines[0] ?? []).map((_, column) =>
     Math.max(...lines.map((line) => line[column]?.length ?? 0)),
   );
@@ -32,6 +38,10 @@ export async function report(name: string, rows: readonly Row[]): Promise<void> 
     );
     process.stdout.write(`${cells.join('  ').trimEnd()}\n`);
   }
+}
+
+/** Writes what was measured to bench-results/<name>.json, and prints the load of the machine. */
+export async function save(name: string, rows: readonly object[]): Promise<void> {
   const load = loadavg()[0] ?? 0;
   process.stdout.write(`load ${figure(load)}\n`);
   const folder = new URL('../../bench-results/', import.meta.url);
@@ -43,7 +53,8 @@ export async function report(name: string, rows: readonly Row[]): Promise<void> 
   );
 }
 
-function figure(value: number): string {
+/** With as many digits as its size deserves. */
+export function figure(value: number): string {
   const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3;
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }

@@ -12,6 +12,11 @@ import type { Target } from './connection.ts';
 /** The kernel counts CPU time in these (`getconf CLK_TCK`). */
 const microsecondsPerTick = 10_000;
 
+/** What is started: our sources as `npm start` does, or what users install, which `npm run build` makes. */
+export type Source = 'src' | 'dist';
+
+const usualSource: Source = process.env['BENCH_DIST'] === '1' ? 'dist' : 'src';
+
 /** `servicenet up` in a process of its own, seen from outside. Linux only: it is read from /proc. */
 export class ServerProcess {
   readonly target: Target;
@@ -30,13 +35,17 @@ export class ServerProcess {
   }
 
   /** Starts `servicenet up` as its users do, and reads its kubeconfig. `nodeFlags` win over those of users. */
-  static async start(flags: readonly string[], nodeFlags: readonly string[]): Promise<ServerProcess> {
+  static async start(
+    flags: readonly string[],
+    nodeFlags: readonly string[],
+    from = usualSource,
+  ): Promise<ServerProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'servicenet-bench-'));
     const kubeconfig = join(folder, 'kubeconfig');
     const started = performance.now();
     const child = spawn(
       process.execPath,
-      [...(await startCommand(nodeFlags)), '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
+      [...(await startCommand(nodeFlags, from)), '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     await readyLine(child.stdout, nodeFlags.length > 0);
@@ -99,13 +108,10 @@ function ticksIn(stat: string): number {
   return Number(fields[11]) + Number(fields[12]);
 }
 
-/**
- * What `npm start` starts, down to the word `up`: flags of Node.js and ours, the file and the command. With
- * `BENCH_DIST=1` what users install, which `npm run build` makes.
- */
-async function startCommand(nodeFlags: readonly string[]): Promise<readonly string[]> {
+/** What `npm start` starts, down to the word `up`: flags of Node.js and ours, the file and the command. */
+async function startCommand(nodeFlags: readonly string[], from: Source): Promise<readonly string[]> {
   const root = new URL('../../', import.meta.url);
-  if (process.env['BENCH_DIST'] === '1') return [...nodeFlags, new URL('dist/main.js', root).pathname, 'up'];
+  if (from === 'dist') return [...nodeFlags, new URL('dist/main.js', root).pathname, 'up'];
   const manifest: unknown = JSON.parse(await readFile(new URL('package.json', root), 'utf8'));
   const script = textAt(recordAt(recordAt(manifest)['scripts']), 'start').split(' ');
   const words = script.slice(script.indexOf('node') + 1);

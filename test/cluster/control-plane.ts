@@ -8,9 +8,11 @@ import {
 } from '../../src/tls/certificates.ts';
 import { machines, nodeNames, ranges } from './addresses.ts';
 import { onMachine, run, start, until } from './processes.ts';
-import { program } from './programs.ts';
+import { program, type ProgramName } from './programs.ts';
 
-const server = `https://${machines.cp.ipv4}:6443`;
+/** Of kube-apiserver. */
+export const server = `https://${machines.cp.ipv4}:6443`;
+const serviceRanges = `--service-cluster-ip-range=${ranges.services.join(',')}`;
 
 /** Where the files of the cluster's certificates are. */
 interface Credentials {
@@ -80,29 +82,26 @@ function writeCredentials(directory: string): Credentials {
 }
 
 /**
- * etcd, kube-apiserver, kube-controller-manager and kube-scheduler on the machine `cp`.
+ * Starts etcd and kube-apiserver, which is not ready yet, at the address of the machine `cp`.
  *
- * @param without controllers that kube-controller-manager does not run: ours do their work.
+ * @param begin starts a program with its words.
  */
-export async function startControlPlane(
+export function startApiServer(
   directory: string,
-  logs: string,
-  without: readonly string[],
-): Promise<string> {
-  const { directory: pki, kubeconfig } = writeCredentials(join(directory, 'pki'));
-  const begin = (name: string, words: readonly string[]): number =>
-    start(logs, name, [...onMachine('cp'), ...words]);
+  begin: (name: ProgramName, words: readonly [string, ...string[]]) => void,
+): Credentials {
+  const credentials = writeCredentials(join(directory, 'pki'));
+  const pki = credentials.directory;
   begin('etcd', [
     program('etcd'),
     ...[`--data-dir=${join(directory, 'etcd')}`, '--unsafe-no-fsync', '--log-level=warn'],
     ...['--listen-client-urls=http://127.0.0.1:2379', '--advertise-client-urls=http://127.0.0.1:2379'],
     ...['--listen-peer-urls=http://127.0.0.1:2380'],
   ]);
-  const services = `--service-cluster-ip-range=${ranges.services.join(',')}`;
   begin('kube-apiserver', [
     program('kube-apiserver'),
     ...['--etcd-servers=http://127.0.0.1:2379', `--advertise-address=${machines.cp.ipv4}`],
-    ...['--bind-address=0.0.0.0', '--secure-port=6443', services, '--allow-privileged'],
+    ...['--bind-address=0.0.0.0', '--secure-port=6443', serviceRanges, '--allow-privileged'],
     ...['--authorization-mode=Node,RBAC', '--enable-admission-plugins=NodeRestriction'],
     ...[`--client-ca-file=${pki}/ca.crt`, `--tls-cert-file=${pki}/apiserver.crt`],
     `--tls-private-key-file=${pki}/apiserver.key`,
@@ -120,6 +119,23 @@ export async function startControlPlane(
     // No Service proxy is beside it: webhooks and aggregated APIs go to endpoints.
     '--enable-aggregator-routing=true',
   ]);
+  return credentials;
+}
+
+/**
+ * etcd, kube-apiserver, kube-controller-manager and kube-scheduler on the machine `cp`.
+ *
+ * @param without controllers that kube-controller-manager does not run: ours do their work.
+ */
+export async function startControlPlane(
+  directory: string,
+  logs: string,
+  without: readonly string[],
+): Promise<string> {
+  const begin = (name: ProgramName, words: readonly string[]): void => {
+    start(logs, name, [...onMachine('cp'), ...words]);
+  };
+  const { directory: pki, kubeconfig } = startApiServer(directory, begin);
   await until('kube-apiserver', 120, () => kubectl(kubeconfig, ['get', '--raw=/readyz']).includes('ok'));
   const identity = (name: string): readonly string[] =>
     ['kubeconfig', 'authentication-kubeconfig', 'authorization-kubeconfig'].map(
@@ -131,7 +147,7 @@ export async function startControlPlane(
     ...[`--root-ca-file=${pki}/ca.crt`, `--service-account-private-key-file=${pki}/sa.key`],
     ...[`--cluster-signing-cert-file=${pki}/ca.crt`, `--cluster-signing-key-file=${pki}/ca.key`],
     ...['--use-service-account-credentials', '--allocate-node-cidrs=false', '--leader-elect=false'],
-    ...[`--cluster-cidr=${ranges.pods.join(',')}`, services],
+    ...[`--cluster-cidr=${ranges.pods.join(',')}`, serviceRanges],
     `--controllers=${['*', ...without.map((name) => `-${name}`)].join(',')}`,
   ]);
   begin('kube-scheduler', [program('kube-scheduler'), ...identity('kube-scheduler'), '--leader-elect=false']);

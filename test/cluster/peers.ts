@@ -7,17 +7,23 @@ import type { Node } from './node.ts';
 import { start } from './processes.ts';
 import { program } from './programs.ts';
 
-/** kube-proxy in its nftables mode on every node. */
+/** The words of kube-proxy in its nftables mode. */
+export function kubeProxyWords(kubeconfig: string, node: string): readonly [string, ...string[]] {
+  return [
+    program('kube-proxy'),
+    ...[`--kubeconfig=${kubeconfig}`, '--proxy-mode=nftables'],
+    ...[`--cluster-cidr=${ranges.pods.join(',')}`, `--hostname-override=${node}`],
+    // The table of connections is the machine's.
+    ...['--conntrack-max-per-core=0', '--conntrack-tcp-timeout-established=0'],
+    '--conntrack-tcp-timeout-close-wait=0',
+  ];
+}
+
+/** kube-proxy on every node. */
 export function startKubeProxy(nodes: readonly Node[], pki: string, logs: string): void {
   for (const node of nodes) {
-    start(logs, `kube-proxy-${node.name}`, [
-      ...node.words,
-      ...[program('kube-proxy'), `--kubeconfig=${join(pki, 'kube-proxy.conf')}`, '--proxy-mode=nftables'],
-      ...[`--cluster-cidr=${ranges.pods.join(',')}`, `--hostname-override=${node.name}`],
-      // The table of connections is the machine's.
-      ...['--conntrack-max-per-core=0', '--conntrack-tcp-timeout-established=0'],
-      '--conntrack-tcp-timeout-close-wait=0',
-    ]);
+    const words = kubeProxyWords(join(pki, 'kube-proxy.conf'), node.name);
+    start(logs, `kube-proxy-${node.name}`, [...node.words, ...words]);
   }
 }
 

@@ -56,6 +56,9 @@ const programs = {
   loopback: { module: 'cni', package: `${cni}/main/loopback` },
   portmap: { module: 'cni', package: `${cni}/meta/portmap` },
   coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
+  'metallb-controller': { module: 'metallb', package: 'go.universe.tf/metallb/controller' },
+  'metallb-speaker': { module: 'metallb', package: 'go.universe.tf/metallb/speaker' },
+  kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
   helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm' },
   pause: { module: 'pause', package: '.' },
   'echo-basic': { module: gatewayApi, package: 'sigs.k8s.io/gateway-api/conformance/echo-basic' },
@@ -105,4 +108,14 @@ export function program(name: ProgramName): string {
   renameSync(join(temporary, name), built);
   rmSync(temporary, { recursive: true });
   return built;
+}
+
+/**
+ * The folder of a module in Go's module cache, for files that a program is run with.
+ *
+ * @throws {Error} where the go command fails.
+ */
+export function moduleFolder(name: ProgramName, module: string): string {
+  const cwd = join(import.meta.dirname, 'modules', programs[name].module);
+  return execFileSync('go', ['list', '-m', '-f', '{{.Dir}}', module], { cwd, encoding: 'utf8' }).trim();
 }
