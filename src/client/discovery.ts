@@ -1,6 +1,6 @@
 import type { ResourceType } from './resources.ts';
 import type { Transport } from './transport.ts';
-import { isRecord, isStringList } from '../objects/json.ts';
+import { isRecord, isStringList, listAt, textAt } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { errorMessage } from '../objects/status.ts';
 
@@ -32,29 +32,40 @@ export function describeDiscoveryFailure({ group, version, error }: DiscoveryFai
 }
 
 /**
+ * All resources of all groups in one document (Kubernetes 1.30 and newer, KEP-3352); where a server has none, its groups.
+ */
+const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
+
+/** A group version. `resources`: if the document of the groups has them. */
+interface GroupVersion {
+  readonly group: string;
+  readonly version: string;
+  readonly resources?: readonly DiscoveredType[];
+  readonly isStale?: boolean;
+}
+
+/**
  * Reads what a server serves: every resource once, subresources left out.
  *
  * @throws what {@link Transport.request} throws, when not even the list of groups can be read.
  */
 export async function discover(transport: Transport, signal: AbortSignal): Promise<Discovery> {
   const [core, groups] = await Promise.all([
-    transport.request('GET', '/api', { signal }),
-    transport.request('GET', '/apis', { signal }),
+    transport.request('GET', '/api', { signal, headers: { accept } }),
+    transport.request('GET', '/apis', { signal, headers: { accept } }),
   ]);
-  const versions = [
-    ...coreVersions(core.json()).map((version) => ({ group: '', version, path: `/api/${version}` })),
-    ...groupVersions(groups.json()).map(({ group, version }) => ({
-      group,
-      version,
-      path: `/apis/${group}/${version}`,
-    })),
-  ];
+  const versions = [core.json(), groups.json()].flatMap(
+    (document) => aggregatedVersions(document) ?? [...coreVersions(document), ...groupVersions(document)],
+  );
   const failures: DiscoveryFailure[] = [];
   const lists = await Promise.all(
-    versions.map(async ({ group, version, path }) => {
+    versions.map(async ({ group, version, resources, isStale }) => {
       try {
-        const list = (await transport.request('GET', path, { signal })).json();
-        return readResources(list, group, version);
+        // What an extension API server that does not answer has served before (client-go `discovery/aggregated_discovery.go`).
+        if (isStale === true) throw new Error(`stale GroupVersion discovery: ${group}/${version}`);
+        if (resources !== undefined) return resources;
+        const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+        return readResources((await transport.request('GET', path, { signal })).json(), group, version);
       } catch (error) {
         failures.push({ group, version, error });
         return [];
@@ -74,11 +85,31 @@ export async function discover(transport: Transport, signal: AbortSignal): Promi
   return { resources: [...resources.values()], failures };
 }
 
-function coreVersions(value: unknown): string[] {
-  return isRecord(value) && isStringList(value['versions']) ? value['versions'] : [];
+/** Undefined for another document. */
+function aggregatedVersions(document: unknown): GroupVersion[] | undefined {
+  if (textAt(document, 'kind') !== 'APIGroupDiscoveryList') return undefined;
+  return listAt(document, 'items').flatMap((item) => {
+    const group = textAt(item, 'metadata', 'name');
+    return listAt(item, 'versions').map((entry) => {
+      const version = textAt(entry, 'version');
+      const rows = listAt(entry, 'resources').map((row) => ({
+        name: textAt(row, 'resource'),
+        kind: textAt(row, 'responseKind', 'kind'),
+        namespaced: textAt(row, 'scope') === 'Namespaced',
+        verbs: listAt(row, 'verbs'),
+      }));
+      const resources = readResources({ resources: rows }, group, version);
+      return { group, version, resources, isStale: textAt(entry, 'freshness') === 'Stale' };
+    });
+  });
 }
 
-function groupVersions(value: unknown): { group: string; version: string }[] {
+function coreVersions(value: unknown): GroupVersion[] {
+  const versions = isRecord(value) && isStringList(value['versions']) ? value['versions'] : [];
+  return versions.map((version) => ({ group: '', version }));
+}
+
+function groupVersions(value: unknown): GroupVersion[] {
   const groups: unknown[] = isRecord(value) && Array.isArray(value['groups']) ? value['groups'] : [];
   return groups.flatMap((entry) => {
     if (!isRecord(entry) || typeof entry['name'] !== 'string' || !Array.isArray(entry['versions'])) return [];
@@ -98,7 +129,8 @@ function readResources(value: unknown, group: string, version: string): Discover
   const rows: unknown[] = isRecord(value) && Array.isArray(value['resources']) ? value['resources'] : [];
   return rows.flatMap((row) => {
     if (!isRecord(row) || typeof row['name'] !== 'string' || typeof row['kind'] !== 'string') return [];
-    if (row['name'].includes('/')) return [];
+    // A resource that only its subresources are served of has no kind.
+    if (row['name'].includes('/') || row['kind'] === '') return [];
     return [
       {
         group,

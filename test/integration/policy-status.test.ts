@@ -49,7 +49,9 @@ test('does not say that a policy was checked while a group that it is about cann
   const transport: Transport = {
     server: client.server,
     request: async (method, path, options) => {
-      if (path !== '/apis/apps/v1' || left-- <= 0) return client.request(method, path, options);
+      // A server whose groups are read one by one.
+      const sent = path === '/api' || path === '/apis' ? { ...options, headers: {} } : options;
+      if (path !== '/apis/apps/v1' || left-- <= 0) return client.request(method, path, sent);
       throw new StatusError(503, 'ServiceUnavailable', 'broken by the test');
     },
     stream: (path, options) => client.stream(path, options),
