@@ -42,6 +42,11 @@ interface Step {
 /** Why a command line is no built-in one: it has no words for it. */
 class NotBuiltIn extends Error {}
 
+/** Why a command line that is not built in is not run. */
+export function refusal([program = '']: readonly string[]): string {
+  return `exec: "${program}": not a built-in program, and those of this machine do not run: choose --containers=auto, or a server instead of the image with --image NAME=server`;
+}
+
 /**
  * A command line that is built in.
  *

@@ -17,11 +17,11 @@ import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { documentsOf } from '../stand-ins/document-root.ts';
 import { type Executable, type Images, standInPorts, webServerOf } from './images.ts';
-import { hostnameOf, hostsFile } from './hosts-file.ts';
+import { namesOf } from './hosts-file.ts';
 import type { PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import { type MachineView, isSeen, makeRoot } from './container-root.ts';
-import { builtInCommandLine, type CommandPlace } from './built-in-commands.ts';
+import { builtInCommandLine, type CommandPlace, refusal } from './built-in-commands.ts';
 import type { HostPathRules } from './host-paths.ts';
 import type { Host } from '../../host/host.ts';
 import {
@@ -67,11 +67,6 @@ function refusedCommand(argv: readonly string[], log: ContainerLog): ContainerPr
   log.write('stderr', Buffer.from(`${refusal(argv)}\n`));
   const failed = { exitCode: 127, reason: 'StartError', message: refusal(argv) };
   return { failed, ended: Promise.resolve(failed), signal: () => undefined };
-}
-
-/** Why a command is not run. */
-export function refusal([program = '']: readonly string[]): string {
-  return `exec: "${program}": not a built-in program, and those of this machine do not run: choose --containers=auto, or a server instead of the image with --image NAME=server`;
 }
 
 export interface ContainerProgramsOptions {
@@ -196,10 +191,8 @@ export class ContainerPrograms {
     { pod, container, environment }: WantedContainer,
   ): CommandPlace {
     const { images, resolvConfOf, lookUp } = this.#options;
-    const resolved = images.resolve(container);
-    const pages = resolved.kind === 'program' ? resolved.image.pages?.path : undefined;
-    const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
-    const hosts = hostsFile(pod, network.addresses, hostname);
+    const pages = images.pagesOf(container);
+    const { hostname, hosts } = namesOf(pod, network);
     const own = new Map([
       ['/etc/hosts', () => hosts],
       ['/etc/hostname', () => `${hostname}\n`],
@@ -242,15 +235,9 @@ export class ContainerPrograms {
     );
     const withExec = (own: ContainerProgram): ContainerProgram => (runsProcesses ? beside.joinTo(own) : own);
     const inNetwork = { namespace: basename(network.path), listenAt: network.listenAt };
-    const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
     const answers: Answers = {
       write: (stream, text) => log.write(stream, Buffer.from(text)),
-      readFile: (path) =>
-        record.folder.readFile(
-          container,
-          path,
-          resolved.kind === 'program' ? resolved.image.pages?.path : undefined,
-        ),
+      readFile: (path) => record.folder.readFile(container, path, this.#options.images.pagesOf(container)),
       resolvConf: () => Promise.resolve(this.#options.resolvConfOf(pod)),
       exec: async (command) => {
         if (!runsProcesses) throw new Error(refusal(command));
@@ -280,9 +267,8 @@ export class ContainerPrograms {
     if (resolved.kind === 'program') {
       const { entrypoint, pages } = resolved.image;
       if (pages !== undefined) await record.folder.writePages(container, pages.index);
-      const hosts = hostsFile(pod, network.addresses, hostname);
       const own = await this.#options.builtIn.start(
-        { kind: 'image', ...inNetwork, entrypoint, argv, environment, hostname, hosts },
+        { kind: 'image', ...inNetwork, entrypoint, argv, environment, ...namesOf(pod, network) },
         answers,
       );
       if (own !== undefined) return withExec(own);
@@ -305,21 +291,19 @@ export class ContainerPrograms {
   ): Promise<ProcessContainer> {
     const folder = join(record.folder.path, 'containers', container.name);
     await rm(folder, { recursive: true, force: true });
-    const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
+    const { hostname, hosts } = namesOf(pod, network);
     const { images } = this.#options;
-    const resolved = images.resolve(container);
     const files = [
       images.fileOf(container.image) ?? [],
       argv.slice(0, 1).filter((path) => images.isFile(path)),
     ];
     const mounts = await record.folder.mounts(pod, container, {
-      hostname,
-      hosts: hostsFile(pod, network.addresses, hostname),
+      ...{ hostname, hosts },
       resolvConf: this.#options.resolvConfOf(pod),
       executables: new Map([...images.executables(container.image)].map(([at, one]) => [at, scriptOf(one)])),
       hidden: hiddenFrom(this.#options.view, [...new Set(files.flat())]),
       shell,
-      pages: resolved.kind === 'program' ? resolved.image.pages?.path : undefined,
+      pages: images.pagesOf(container),
     });
     const variables = Object.fromEntries(environment);
     const identity = this.#identityOf(pod, container);
@@ -327,11 +311,8 @@ export class ContainerPrograms {
     const home = identity === undefined || identity.user === 0 ? '/root' : '/';
     return await ProcessContainer.start({
       sandbox: {
-        ...{
-          root: await makeRoot({ folder, mounts, isWritable, view: this.#options.view }),
-          hostname,
-          folder,
-        },
+        root: await makeRoot({ folder, mounts, isWritable, view: this.#options.view }),
+        ...{ folder, hostname },
         hasBubblewrap: await hasBubblewrap(),
         capabilities: capabilitiesOf(container),
         identity,

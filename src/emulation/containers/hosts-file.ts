@@ -1,4 +1,14 @@
 import type { Pod } from '../../objects/types/core.generated.ts';
+import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
+
+/** The host name of a container, in the network of its node that of the node, and its `/etc/hosts`. */
+export function namesOf(
+  pod: Pod,
+  { node, addresses }: PodNetwork,
+): { readonly hostname: string; readonly hosts: string } {
+  const hostname = pod.spec.hostNetwork === true ? node.name : hostnameOf(pod);
+  return { hostname, hosts: hostsFile(pod, addresses, hostname) };
+}
 
 /** `/etc/hosts` (pkg/kubelet/kubelet_pods.go `managedHostsFileContent`, `nodeHostsFileContent`). A node has no names. */
 export function hostsFile(pod: Pod, addresses: readonly string[], hostname: string): string {

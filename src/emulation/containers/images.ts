@@ -182,6 +182,12 @@ export class Images {
     if (program?.kind !== 'commands') return { kind: 'stand-in' };
     return { kind: 'command', argv: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };
   }
+
+  /** The folder of a web server's pages that is of the image, if it has one. */
+  pagesOf(container: Container): string | undefined {
+    const resolved = this.resolve(container);
+    return resolved.kind === 'program' ? resolved.image.pages?.path : undefined;
+  }
 }
 
 /**

@@ -1,11 +1,7 @@
 import { closeSync, constants, openSync } from 'node:fs';
 import { ReadStream } from 'node:tty';
 import { load } from 'koffi';
-import type {
-  TerminalSize,
-  ContainerExit,
-  ExecStreams,
-} from '../../controllers/kubelet/container-runtime.ts';
+import type { TerminalSize, ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile, statfs } from 'node:fs/promises';
 import { constants as osConstants } from 'node:os';
@@ -17,12 +13,11 @@ import { watchMemory } from './memory-limit.ts';
 import { folderBytes } from './volume-folder.ts';
 import { writtenIn } from './container-root.ts';
 import { report, sandboxArgv, type SandboxCommandOptions, withPrivileges } from './sandbox-command.ts';
-import type { BesideProgram, ExecBeside, ContainerProgram } from '../program.ts';
-import { pipeline } from 'node:stream/promises';
+import type { ExecBeside, ContainerProgram } from '../program.ts';
 import { checkStreams } from '../../host/local-host.ts';
 
 /** A pseudo terminal (pty(7)): a program has one end as its standard streams, and the other one is read and written. */
-export interface Terminal {
+interface Terminal {
   /** The program's end; to be closed here once the program has it. */
   readonly programEnd: number;
   /** Our end, both ways. Ends when no program has the other end open. */
@@ -39,7 +34,7 @@ const setLock = 0x40045431; // TIOCSPTLCK
 const setSize = 0x5414; // TIOCSWINSZ
 
 /** Opens a terminal. @param ptmx the file of the container that makes it. @throws the system's error where there is none left. */
-function openTerminal(ptmx = '/dev/ptmx'): Terminal {
+export function openTerminal(ptmx = '/dev/ptmx'): Terminal {
   const flags = constants.O_RDWR | constants.O_NOCTTY;
   const master = openSync(ptmx, flags);
   try {
@@ -347,108 +342,4 @@ function throttled(
 
 function isReadable(stream: unknown): stream is Readable {
   return typeof stream === 'object' && stream !== null && 'readable' in stream && 'on' in stream;
-}
-
-/**
- * Writes to a stream that may have ended.
- *
- * @param most bytes that may wait in the stream: behind them, the chunk is lost.
- * @returns a promise that resolves when there is room for more, or the stream has ended; undefined: there is room.
- */
-export function writeTo(stream: Writable, chunk: Buffer, most = Infinity): Promise<void> | undefined {
-  if (stream.destroyed || stream.writableEnded || chunk.length === 0) return undefined;
-  if (stream.writableLength < most && stream.write(chunk)) return undefined;
-  return new Promise((resolve) => {
-    const done = (): void => {
-      stream.off('drain', done).off('close', done);
-      resolve();
-    };
-    stream.once('drain', done).once('close', done);
-  });
-}
-
-/** Bytes that a program may print when its client has gone: behind them it is held back, as with containerd. */
-const maxLost = 1024 * 1024;
-
-/** Copies what a program prints. @param ended resolves when the program has ended. */
-async function copy(from: Readable | null, to: Writable, ended: Promise<unknown>): Promise<void> {
-  let lost = 0;
-  for await (const chunk of from ?? []) {
-    if (!Buffer.isBuffer(chunk)) continue;
-    if (to.destroyed) lost += chunk.length;
-    else await writeTo(to, chunk);
-    if (lost > maxLost) await ended;
-  }
-}
-
-/**
- * Runs a program beside that of a container (`kubectl exec`) to its end, in a terminal of the container.
- *
- * @returns the exit code.
- * @throws why the signal aborted.
- */
-export async function runInTerminal(
-  { argv, ptmx, began }: BesideProgram,
-  { stdin, stdout, terminal: wanted, signal }: ExecStreams,
-): Promise<number> {
-  signal?.throwIfAborted();
-  const terminal = openTerminal(ptmx);
-  const { programEnd, stream } = terminal;
-  // Reading fails with EIO once no program has the terminal open.
-  stream.on('error', () => stream.destroy());
-  const child = spawn('setsid', ['--ctty', '--wait', ...argv], {
-    stdio: [programEnd, programEnd, programEnd],
-  });
-  closeSync(programEnd);
-  const end = (): boolean => child.kill('SIGKILL');
-  signal?.addEventListener('abort', end, { once: true });
-  try {
-    checkStreams(child);
-    began(child);
-    wanted?.onResize((size) => terminal.resize(size));
-    // The end of the input is not that of the terminal: a program that lost its client goes on.
-    stdin?.pipe(stream, { end: false });
-    const ended = exitOf(child);
-    const printed = copy(stream, stdout, ended).catch(() => undefined);
-    const code = await ended;
-    await printed;
-    signal?.throwIfAborted();
-    return code;
-  } finally {
-    signal?.removeEventListener('abort', end);
-    stdin?.unpipe();
-    stream.destroy();
-  }
-}
-
-async function exitOf(child: ChildProcess): Promise<number> {
-  const ended = Promise.withResolvers<number>();
-  child.once('error', ended.reject);
-  child.once('exit', (code, by) => ended.resolve(code ?? (by === null ? 1 : 128 + osConstants.signals[by])));
-  return await ended.promise;
-}
-
-/** The same between streams. @returns the exit code. @throws why the signal aborted. */
-export async function runBetweenStreams(
-  { argv: [program = '', ...args], began }: BesideProgram,
-  { stdin, stdout, stderr, signal }: ExecStreams,
-): Promise<number> {
-  signal?.throwIfAborted();
-  const child = spawn(program, args, { stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
-  checkStreams(child);
-  began(child);
-  const end = (): boolean => child.kill('SIGKILL');
-  signal?.addEventListener('abort', end, { once: true });
-  const ended = exitOf(child);
-  try {
-    // A program need not read its input.
-    if (stdin !== undefined && child.stdin !== null) pipeline(stdin, child.stdin).catch(() => undefined);
-    const outputs = [copy(child.stdout, stdout, ended), copy(child.stderr, stderr, ended)];
-    const code = await ended;
-    await Promise.allSettled(outputs);
-    signal?.throwIfAborted();
-    return code;
-  } finally {
-    signal?.removeEventListener('abort', end);
-  }
 }

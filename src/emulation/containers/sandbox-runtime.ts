@@ -16,32 +16,17 @@ import { ClaimFolders } from './claim-folders.ts';
 import { ContainerLog } from './container-log.ts';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
-import type { Writable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalUsage } from '../../controllers/kubelet/plan-eviction.ts';
-import { asError } from '../../host/host.ts';
 import { run } from '../../host/local-host.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
 import type { ContainerProgram } from '../program.ts';
-import {
-  refusal,
-  ContainerPrograms,
-  type ContainerProgramsOptions,
-  type ProgramPod,
-} from './container-programs.ts';
-import { builtInCommandLine, type CommandPlace } from './built-in-commands.ts';
-import { runInTerminal, runBetweenStreams, writeTo } from './process-container.ts';
+import { ContainerPrograms, type ContainerProgramsOptions, type ProgramPod } from './container-programs.ts';
+import { attachTo, execBeside } from './remote-command.ts';
 import { PodFolder, podsFolder } from './pod-folder.ts';
 import { folderBytes } from './volume-folder.ts';
 import { isMapped } from './sandbox-command.ts';
 import { canBeAsked } from './images.ts';
 import { errorMessage } from '../../objects/status.ts';
-
-/**
- * Bytes that wait for a client that is attached and does not read. Processes are held back long before; programs of ours
- * go on, and what they print from then on is in their log alone.
- */
-const maxUnread = 1024 * 1024;
 
 /** Bytes of `/dev/termination-log`, and bytes and lines of the end of the log that stands in for it. */
 const maxMessageBytes = 4096;
@@ -247,37 +232,12 @@ export class SandboxRuntime implements ContainerRuntime {
   }
 
   async exec(pod: Pod, name: string, command: readonly string[], streams: ExecStreams): Promise<number> {
-    const { exec, place, ended } = this.#runningOf(pod, name).program;
-    if (exec === undefined) return await runBuiltIn(command, place, streams, ended);
-    const beside = await exec(command);
-    return await (streams.terminal === undefined
-      ? runBetweenStreams(beside, streams)
-      : runInTerminal(beside, streams));
+    return await execBeside(this.#runningOf(pod, name).program, command, streams);
   }
 
-  async attach(
-    pod: Pod,
-    name: string,
-    { stdin, stdout, stderr, terminal, signal }: ExecStreams,
-  ): Promise<void> {
+  async attach(pod: Pod, name: string, streams: ExecStreams): Promise<void> {
     const { program, log } = this.#runningOf(pod, name);
-    const detach = log.onWrite((stream, chunk) =>
-      writeTo(stream === 'stdout' ? stdout : stderr, chunk, maxUnread),
-    );
-    const gone = Promise.withResolvers<never>();
-    signal?.addEventListener('abort', () => gone.reject(asError(signal.reason)), { once: true });
-    // The container's input outlives the client, but for `stdinOnce`.
-    const endsInput = stdin !== undefined && containerOf(pod, name)?.stdinOnce === true;
-    const input = program.stdin;
-    if (input !== undefined) stdin?.pipe(input, { end: endsInput && program.resize === undefined });
-    terminal?.onResize((size) => program.resize?.(size));
-    try {
-      await Promise.race([program.ended, gone.promise]);
-    } finally {
-      detach();
-      stdin?.unpipe();
-      if (endsInput && program.resize === undefined) input?.end();
-    }
+    await attachTo(program, log, streams, containerOf(pod, name)?.stdinOnce === true);
   }
 
   async connectInside(pod: Pod, port: number, signal: AbortSignal): Promise<Socket> {
@@ -375,40 +335,6 @@ export class SandboxRuntime implements ContainerRuntime {
     })();
     return this.#pool;
   }
-}
-
-const streamsMs = 20;
-
-/** Runs a command that is built in, until the container ends. @returns its exit code. */
-async function runBuiltIn(
-  command: readonly string[],
-  place: CommandPlace | undefined,
-  { stdout, stderr, terminal, signal }: ExecStreams,
-  ended: Promise<unknown>,
-): Promise<number> {
-  const errors = terminal === undefined ? stderr : stdout;
-  const run = place && builtInCommandLine(command, place.environment);
-  const print = (to: Writable, text: string | Buffer): void =>
-    void writeTo(
-      to,
-      terminal === undefined ? Buffer.from(text) : Buffer.from(String(text).replaceAll('\n', '\r\n')),
-      maxUnread,
-    );
-  // A client of a WebSocket makes its streams once the connection is there, and loses what comes before
-  // (client-go's remotecommand/websocket.go): containers take longer to run a program.
-  await delay(streamsMs);
-  if (place === undefined || run === undefined) {
-    print(errors, `${refusal(command)}\n`);
-    return 127;
-  }
-  const ending = new AbortController();
-  void ended.then(() => ending.abort(new Error('the container has ended')));
-  const output = {
-    stdout: (text: string | Buffer) => print(stdout, text),
-    stderr: (text: string) => print(errors, text),
-  };
-  const until = signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]);
-  return await run(place, output, until);
 }
 
 function removed(): ContainerError {

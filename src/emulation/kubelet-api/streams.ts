@@ -6,7 +6,7 @@ import type { ExecStreams, TerminalSize } from '../../controllers/kubelet/contai
 import { isRecord } from '../../objects/json.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { writeTo } from '../containers/process-container.ts';
+import { writeTo } from '../containers/remote-command.ts';
 import { type ChannelProtocol, ChannelSocket, commandProtocols } from './channels.ts';
 import { findContainerStatus } from './logs.ts';
 import { SpdyConnection, type SpdyStream } from './spdy-session.ts';

@@ -6,7 +6,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import type { ExecStreams } from '../../../../src/controllers/kubelet/container-runtime.ts';
 import { forwardChannels } from '../../../../src/emulation/kubelet-api/port-forward.ts';
 import { serveRemoteCommand } from '../../../../src/emulation/kubelet-api/streams.ts';
-import { writeTo } from '../../../../src/emulation/containers/process-container.ts';
+import { writeTo } from '../../../../src/emulation/containers/remote-command.ts';
 import { TurnWatchdog } from '../../../support/watchdog/turns.ts';
 
 const mebibyte = 1024 * 1024;

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { writeTo } from '../../../../src/emulation/containers/process-container.ts';
+import { writeTo } from '../../../../src/emulation/containers/remote-command.ts';
 
 /** A stream that takes a chunk when it is told to. */
 function slowStream() {
