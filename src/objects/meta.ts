@@ -102,6 +102,15 @@ export interface LabelSelector {
   matchExpressions?: { key: string; operator: string; values?: string[] }[];
 }
 
+/** An object by its name. */
+export interface ObjectName {
+  /** `Service`. */
+  readonly kind: string;
+  /** "" for kinds of the whole cluster. */
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** How caches and queues name an object: `namespace/name`, or `name` alone for cluster-scoped kinds. */
 export type ObjectKey = string;
 

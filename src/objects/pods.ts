@@ -1,5 +1,12 @@
 import { compareText } from './go-text.ts';
-import { type OwnerReference, type KubeObject, conditionOf, joinKey, type ObjectKey } from './meta.ts';
+import {
+  type KubeObject,
+  type ObjectName,
+  type OwnerReference,
+  conditionOf,
+  joinKey,
+  type ObjectKey,
+} from './meta.ts';
 import type { ContainerPort, Node, Pod, PodSpec, Container, Volume } from './types/core.generated.ts';
 import { conditionStatus, listAt, recordAt, scalarAt, textAt } from './json.ts';
 import { parseTime } from './time.ts';
@@ -216,10 +223,7 @@ export function workloadOf(pod: Pod): { readonly kind: string; readonly name: st
 }
 
 /** The Pods of a workload that have not ended: the ready ones first, then the oldest. */
-export function podsOfWorkload(
-  pods: readonly Pod[],
-  { kind, namespace, name }: { readonly kind: string; readonly namespace: string; readonly name: string },
-): readonly Pod[] {
+export function podsOfWorkload(pods: readonly Pod[], { kind, namespace, name }: ObjectName): readonly Pod[] {
   const isOf = (pod: Pod): boolean => {
     const of = workloadOf(pod);
     const isReplicaSet = kind === 'ReplicaSet' && controllerOf(pod)?.kind === kind;

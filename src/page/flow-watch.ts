@@ -2,7 +2,8 @@ import type { Clock, Timer } from '../client/clock.ts';
 import { endText, type Flow, flowWords, readFlowLine, sampledText } from '../network/flows/flow.ts';
 import { FlowGrouping } from '../network/flows/groups.ts';
 import { errorMessage } from '../objects/status.ts';
-import type { FlowGroupRow, FlowRow, FlowWatchRow, Trouble } from '../view/rows/rows.ts';
+import type { FlowGroupRow, FlowRow, FlowWatchRow } from '../view/rows/rows.ts';
+import type { Trouble } from '../view/rows/trouble.ts';
 import type { Follow } from './messages.ts';
 
 /** Asks for flows as `servicenet flows -f` does. @returns the lines that come. */

@@ -238,8 +238,9 @@ export interface ReportedAddress {
 /** A Service that has an address. */
 export interface ReportedHolder {
   readonly service: ObjectKey;
+  /** `80/TCP`. */
   readonly ports: readonly string[];
-  /** Nodes that announce it, or the reason; absent: it has no such condition. */
+  /** `node-2 on eth0 by layer 2`, or the reason word; absent: it has no such condition, no agent has said anything. */
   readonly announced?: string;
 }
 

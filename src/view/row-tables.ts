@@ -39,7 +39,14 @@ import {
 } from './rows/pods.ts';
 import type { HttpRuleRow, PoolRow, RowOfKind, ServiceDetailRow } from './rows/rows.ts';
 import { serviceDetailRow, serviceRow, troubledSince } from './rows/services.ts';
-import { type KeptKind, type RowChanges, type StoredRow, StoredRows, type Tables } from './stored-rows.ts';
+import {
+  type KeptKind,
+  type RowChanges,
+  rowsIn,
+  type StoredRow,
+  StoredRows,
+  type Tables,
+} from './stored-rows.ts';
 
 /** Kinds whose rows are made anew together: an object of theirs may change the rows of others. */
 type Group = 'http' | 'addresses' | 'announcers' | 'egress';
@@ -51,9 +58,6 @@ type DirtyKind = 'service' | 'slice' | 'pod' | 'workload' | 'node' | 'namespace'
 const mostAudited = 5000;
 /** The API server's own range is not known: none is out of it. */
 const allPorts = { first: 1, last: 65_535 };
-
-/** Events that are kept, the newest. */
-const maxEvents = 10_000;
 
 /**
  * The rows of a cluster. A change of an object names the rows that it concerns; {@link flush} makes these anew, and tells
@@ -131,7 +135,7 @@ export class RowTables {
   flush(): RowChanges {
     const { services, slices, pods, nodes, namespaces, policies, events } = this.#caches;
     this.#make('event', (key) => events.cache.get(key), eventRow);
-    this.#trimEvents();
+    this.#stored.trimEvents();
     this.#make('slice', (key) => slices.cache.get(key), sliceRow);
     this.#make(
       'pod',
@@ -394,8 +398,6 @@ export class RowTables {
 
   #makeProblems(): void {
     const { pods } = this.#caches;
-    const rowsIn = <Row>(table: ReadonlyMap<string, StoredRow<Row>>): readonly Row[] =>
-      [...table.values()].map(({ row }) => row);
     const { service, pod, node, httpRule, policy } = this.#stored.troubled;
     const rows = problemRows({
       services: rowsIn(service),
@@ -411,13 +413,5 @@ export class RowTables {
         conditionOf(pods.cache.get(key)?.status.conditions, 'Ready')?.lastTransitionTime ?? undefined,
     });
     this.#stored.setAll('problem', rows);
-  }
-
-  /** The oldest ones beyond the limit are not kept as rows. */
-  #trimEvents(): void {
-    const table = this.#stored.rows.event;
-    if (table.size <= maxEvents) return;
-    const byTime = [...table].sort(([, a], [, b]) => (a.row.time < b.row.time ? -1 : 1));
-    for (const [key] of byTime.slice(0, table.size - maxEvents)) this.#stored.set('event', key, undefined);
   }
 }

@@ -3,6 +3,9 @@ import type { RowKind, RowOfKind } from './rows/rows.ts';
 /** The kinds of rows that are kept; others are made for who looks. */
 export type KeptKind = Exclude<RowKind, 'serviceDetail' | 'flow' | 'flowGroup' | 'flowWatch' | 'journal'>;
 
+/** Events that are kept, the newest. */
+const maxEvents = 10_000;
+
 /** A row, and its JSON, which is written once for all who get it. */
 export interface StoredRow<Row> {
   readonly row: Row;
@@ -13,6 +16,10 @@ export interface StoredRow<Row> {
 type RowMaps<Gone> = { readonly [Kind in KeptKind]: Map<string, StoredRow<RowOfKind[Kind]> | Gone> };
 
 export type Tables = { readonly [Kind in KeptKind]: ReadonlyMap<string, StoredRow<RowOfKind[Kind]>> };
+
+export function rowsIn<Row>(table: ReadonlyMap<string, StoredRow<Row>>): readonly Row[] {
+  return [...table.values()].map(({ row }) => row);
+}
 
 /** Rows that are others now; undefined: gone. */
 export type RowChanges = RowMaps<undefined>;
@@ -74,5 +81,13 @@ export class StoredRows {
     const keys = new Set(rows.map(({ key }) => key));
     for (const key of this.#rows[kind].keys()) if (!keys.has(key)) this.set(kind, key, undefined);
     for (const row of rows) this.set(kind, row.key, row);
+  }
+
+  /** Takes the oldest Events beyond {@link maxEvents} away. */
+  trimEvents(): void {
+    const table = this.#rows.event;
+    if (table.size <= maxEvents) return;
+    const byTime = [...table].sort(([, a], [, b]) => (a.row.time < b.row.time ? -1 : 1));
+    for (const [key] of byTime.slice(0, table.size - maxEvents)) this.set('event', key, undefined);
   }
 }

@@ -1,20 +1,20 @@
-import { joinKey, type ObjectKey, splitKey } from '../../objects/meta.ts';
+import { joinKey, type ObjectKey, splitKey, type ObjectName } from '../../objects/meta.ts';
 import type {
   AddressRow,
   EventRow,
   FlowGroupRow,
   NodeRow,
-  ObjectName,
   PodRow,
   PolicyRow,
   PoolRow,
   ProblemRow,
   ServiceRow,
-  Trouble,
-  Why,
 } from '../../view/rows/rows.ts';
+import type { Trouble, Why } from '../../view/rows/trouble.ts';
+import { rowsIn } from '../../view/stored-rows.ts';
 import { quoted } from '../own-command.ts';
-import { type Content, eventText, nodeState, objectText, rowsIn, usageText } from './lists.ts';
+import type { Content } from './lists.ts';
+import { eventText, nodeState, objectText, usageText } from './words.ts';
 import type { Look, Tab } from './state.ts';
 import type { Line, Style } from './text.ts';
 

@@ -3,7 +3,7 @@ import { type ObjectKey, splitKey } from '../../objects/meta.ts';
 import { historyText } from '../../network/flows/groups.ts';
 import type { PresentFlows } from '../../page/flow-watch.ts';
 import type { FollowStatus } from '../../view/follower.ts';
-import type { StoredRow, Tables } from '../../view/stored-rows.ts';
+import { rowsIn, type Tables } from '../../view/stored-rows.ts';
 import type {
   AddressRow,
   EgressAddressRow,
@@ -11,7 +11,6 @@ import type {
   FlowGroupRow,
   NamespaceRow,
   NodeRow,
-  ObjectName,
   PodRow,
   PolicyRow,
   PoolRow,
@@ -23,6 +22,7 @@ import type {
 import { isFoundIn, labelTexts } from '../../view/rows/search.ts';
 import { type ListName, listOf, type Look, type Target } from './state.ts';
 import type { Line } from './text.ts';
+import { eventText, nodeState, objectText, usageText } from './words.ts';
 
 /** The rows of each list of the live view, from those that the page has too. Pure. */
 
@@ -214,10 +214,6 @@ const lists: Lists = {
   }),
 };
 
-export function rowsIn<Row>(table: ReadonlyMap<string, StoredRow<Row>>): readonly Row[] {
-  return [...table.values()].map(({ row }) => row);
-}
-
 /** Ports that a cell names. */
 const mostPorts = 2;
 
@@ -245,11 +241,6 @@ function podEntry(row: PodRow): Entry {
     cells: [key, state, addresses.join(','), node, String(restarts), trouble?.reason ?? ''],
     texts: [trouble?.message ?? '', workload, ...services, ...labelTexts(labels)],
   };
-}
-
-/** `NotReady, cordoned`. */
-export function nodeState({ isReady, isCordoned }: NodeRow): string {
-  return `${isReady ? 'Ready' : 'NotReady'}${isCordoned ? ', cordoned' : ''}`;
 }
 
 function nodeEntry(row: NodeRow): Entry {
@@ -300,11 +291,6 @@ function namespaceIn(place: string): readonly string[] {
   return namespace === undefined || name === undefined ? [] : [namespace];
 }
 
-/** `3 of 254 used`. */
-export function usageText({ used, total }: PoolRow['families'][number]): string {
-  return `${used.toLocaleString('en-US')} of ${total.toLocaleString('en-US')} used`;
-}
-
 function poolEntry({ key, name, addresses, families, problems }: PoolRow): Entry {
   return {
     ...{ key: `pool ${key}`, namespaces: [], order: `2 ${key}`, isTroubled: problems.length > 0 },
@@ -347,23 +333,12 @@ function egressEntry({ key, address, egressIP, node }: EgressAddressRow): Entry 
   };
 }
 
-/** `Service shop/web`. */
-export function objectText({ kind, namespace, name }: ObjectName): string {
-  return `${kind} ${namespace === '' ? name : `${namespace}/${name}`}`;
-}
-
 function problemEntry({ key, about, reason, message, since = '' }: ProblemRow): Entry {
   return {
     ...{ key, namespaces: about.namespace === '' ? [] : [about.namespace], order: since, isTroubled: true },
     cells: [`${reason}  ${objectText(about)}  ${message}`],
     texts: [],
   };
-}
-
-/** `12:34:56  Service shop/web  Assigned  192.0.2.1 from pool default (×3)`. */
-export function eventText({ time, about, reason, message, count }: EventRow): string {
-  const times = count > 1 ? ` (×${count})` : '';
-  return `${time.slice(11, 19)}  ${objectText(about)}  ${reason}  ${message}${times}`;
 }
 
 function eventEntry(row: EventRow): Entry {

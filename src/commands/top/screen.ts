@@ -1,21 +1,20 @@
 import { styleText } from 'node:util';
 import { maxOf } from '../../objects/lists.ts';
 import { plain } from '../../objects/plain.ts';
+import { rowsIn } from '../../view/stored-rows.ts';
 import { counted, detailsOf } from './details.ts';
 import {
   type Column,
   type Content,
-  eventText,
   type LastAnswer,
   type List,
   listFor,
   type ListRow,
-  rowsIn,
   targetOf,
-  usageText,
 } from './lists.ts';
 import { type Look, type Seen, selectedIndex, selectedKey, type Tab } from './state.ts';
 import { firstWithin, fold, folded, height, type Line, rowsOf, widthOf } from './text.ts';
+import { eventText, usageText } from './words.ts';
 
 /** The live view as lines of text for a screen of a size. Pure. */
 

@@ -14,13 +14,14 @@ import { plain } from '../../objects/plain.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { byPod } from '../../view/caches.ts';
 import { Follower, type FollowerListener } from '../../view/follower.ts';
-import type { RowChanges, Tables } from '../../view/stored-rows.ts';
+import { type RowChanges, rowsIn, type Tables } from '../../view/stored-rows.ts';
 import { serviceOf } from '../../view/rows/pods.ts';
 import type { EgressAddressRow, PoolRow, ServiceRow } from '../../view/rows/rows.ts';
 import { clusterFlagsOf, connectCluster, reportedCluster } from '../connect.ts';
 import { untilSignal } from '../signals.ts';
 import type { AnswerSources } from './answer.ts';
-import { type Content, eventText, type LastAnswer, lastAnswer, rowsIn, usageText } from './lists.ts';
+import { type Content, type LastAnswer, lastAnswer } from './lists.ts';
+import { eventText, usageText } from './words.ts';
 import { renderScreen } from './screen.ts';
 import type { Key } from './keys.ts';
 import {

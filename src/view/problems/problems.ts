@@ -1,18 +1,17 @@
 import { firstFew } from '../../objects/lists.ts';
 import type { Finding } from '../../controllers/service-allocation/plan-audit.ts';
-import { keyOf, type ObjectKey, splitKey } from '../../objects/meta.ts';
+import { keyOf, type ObjectKey, splitKey, type ObjectName } from '../../objects/meta.ts';
 import type {
   AnnouncerRow,
   HttpRuleRow,
   NodeRow,
-  ObjectName,
   PodRow,
   PolicyRow,
   PoolRow,
   ProblemRow,
   ServiceRow,
-  Trouble,
 } from '../rows/rows.ts';
+import type { Trouble } from '../rows/trouble.ts';
 
 /** What is wrong in a cluster, of all that is shown. */
 

@@ -1,6 +1,7 @@
 import { numberAt, textAt } from '../../objects/json.ts';
 import { keyOf, type KubeObject } from '../../objects/meta.ts';
-import type { EventRow, Trouble } from './rows.ts';
+import type { EventRow } from './rows.ts';
+import type { Trouble } from './trouble.ts';
 
 /** The row of a core/v1 Event. */
 export function eventRow(event: KubeObject): EventRow {

@@ -7,10 +7,11 @@ import type {
   RuleFilters,
 } from '../../network/gateway/plan.ts';
 import { type GatewayLists, GatewayPlans } from '../../network/path/gateway.ts';
-import { keyOf, splitKey } from '../../objects/meta.ts';
+import { keyOf, splitKey, type ObjectName } from '../../objects/meta.ts';
 import type { GatewayListener, ListenerSet } from '../../objects/types/gateway.ts';
 import { type BackendSources, backendRow } from './http.ts';
-import type { HttpRuleRow, ObjectName, Trouble } from './rows.ts';
+import type { HttpRuleRow } from './rows.ts';
+import type { Trouble } from './trouble.ts';
 
 /** What plans of Gateways are made from, beside the objects of Gateway API. */
 export interface GatewayRowSources extends BackendSources {

@@ -11,7 +11,8 @@ import { isReady, isTerminating } from '../../objects/endpoints.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import type { HttpBackendRow, HttpRuleRow, Trouble } from './rows.ts';
+import type { HttpBackendRow, HttpRuleRow } from './rows.ts';
+import type { Trouble } from './trouble.ts';
 
 /** Where the Services of backends are. */
 export interface BackendSources {

@@ -1,18 +1,10 @@
 import { serviceNameLabel, isReady, isServing, isTerminating } from '../../objects/endpoints.ts';
-import { conditionOf, joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
+import { conditionOf, joinKey, keyOf, type ObjectKey, type ObjectName } from '../../objects/meta.ts';
 import { controllerOf, isNodeReady, isPodReady } from '../../objects/pods.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import type {
-  EndpointRow,
-  NodeRow,
-  ObjectName,
-  PodRow,
-  PodState,
-  SliceRow,
-  Trouble,
-  WorkloadRow,
-} from './rows.ts';
+import type { EndpointRow, NodeRow, PodRow, PodState, SliceRow, WorkloadRow } from './rows.ts';
+import type { Trouble } from './trouble.ts';
 
 /** Pods, what owns them and where they run, and the slices that have them, as rows. */
 

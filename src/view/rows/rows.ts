@@ -1,7 +1,9 @@
-import type { ObjectKey } from '../../objects/meta.ts';
+import type { ObjectKey, ObjectName } from '../../objects/meta.ts';
 import type { FlowWords } from '../../network/flows/flow.ts';
 import type { FlowGroup } from '../../network/flows/groups.ts';
 import type { IPFamily } from '../../objects/address.ts';
+import type { PoolFit, ReportedAddress, ReportedHolder, WaitingService } from '../../pools/plan.ts';
+import type { Trouble, Why } from './trouble.ts';
 
 /**
  * What one sees of a cluster, as rows: plain JSON, which the page's server sends and a browser draws. Each kind of row has
@@ -35,33 +37,6 @@ export interface RowOfKind {
 }
 
 export type RowKind = keyof RowOfKind;
-
-/** An object by its name. */
-export interface ObjectName {
-  /** `Service`. */
-  readonly kind: string;
-  /** "" for kinds of the whole cluster. */
-  readonly namespace: string;
-  readonly name: string;
-}
-
-/** What is wrong: a word of conditions and of docs/troubleshooting.md, and a sentence without a full stop. */
-export interface Trouble {
-  readonly reason: string;
-  readonly message: string;
-}
-
-/** A condition that was looked at; a chain of them ends with the first that is not met. */
-export interface Check {
-  readonly isMet: boolean;
-  /** Without a full stop. */
-  readonly message: string;
-}
-
-/** Why something is not there: `message` is that of the last check, the one that is not met. */
-export interface Why extends Trouble {
-  readonly checks: readonly Check[];
-}
 
 /** Endpoints of a Service, without those that are terminating. Of two families the primary one is counted. */
 export interface EndpointCounts {
@@ -148,14 +123,6 @@ export interface ServiceEndpoint extends EndpointRow {
   readonly slice: ObjectKey;
   /** Why it is not ready: the words of its Pod. */
   readonly trouble?: Trouble;
-}
-
-/** Whether a pool may serve a Service. */
-export interface PoolFit {
-  readonly pool: string;
-  readonly isFit: boolean;
-  /** A sentence without a full stop. */
-  readonly message: string;
 }
 
 /** An EndpointSlice. */
@@ -334,28 +301,16 @@ export interface PoolSquare {
 }
 
 /** An address that Services have, or that is reserved for one. */
-export interface AddressRow {
+export interface AddressRow extends Omit<ReportedAddress, 'services'> {
   /** The address. */
   readonly key: string;
-  readonly address: string;
-  readonly family: IPFamily;
-  /** Absent: in no pool. */
-  readonly pool?: string;
-  readonly holders: readonly {
-    readonly service: ObjectKey;
-    /** `80/TCP`. */
-    readonly ports: readonly string[];
-    /** `node-2 on eth0 by layer 2`, or the reason word; absent: no agent has said anything. */
-    readonly announced?: string;
-  }[];
-  readonly reservedFor?: ObjectKey;
+  readonly holders: readonly ReportedHolder[];
 }
 
 /** A Service of type LoadBalancer that waits for an address. */
-export interface WaitingRow extends Trouble {
+export interface WaitingRow extends WaitingService {
+  /** The Service. */
   readonly key: ObjectKey;
-  /** The same. */
-  readonly service: ObjectKey;
 }
 
 /** A node whose agent announces addresses. */

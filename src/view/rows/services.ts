@@ -1,5 +1,5 @@
 import { announcedConditionOf } from '../../controllers/announcement-status/plan.ts';
-import { waitsFor } from '../../pools/plan.ts';
+import { type PoolFit, waitsFor } from '../../pools/plan.ts';
 import { whyNoEndpoint } from '../../network/forwarding/why-no-endpoint.ts';
 import { loadBalancerReadyCondition } from '../../network/announcing/assigned-addresses.ts';
 import { readAssigned } from '../../controllers/load-balancer/status.ts';
@@ -10,15 +10,13 @@ import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { sliceRow } from './pods.ts';
 import type {
-  PoolFit,
   ServiceColumns,
   ServiceDetailRow,
   ServiceEndpoint,
   ServicePortRow,
   ServiceRow,
-  Trouble,
-  Why,
 } from './rows.ts';
+import type { Trouble, Why } from './trouble.ts';
 
 /** Services as rows. */
 

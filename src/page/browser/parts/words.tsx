@@ -1,5 +1,7 @@
+import type { ObjectName } from '../../../objects/meta.ts';
 import type { ComponentChildren } from 'preact';
-import type { ObjectName, PodState, Trouble, Why } from '../../../view/rows/rows.ts';
+import type { PodState } from '../../../view/rows/rows.ts';
+import type { Trouble, Why } from '../../../view/rows/trouble.ts';
 import { formatPlace, placeOf, servicePlace, type Place, withQuery } from '../state/place.ts';
 import { usePage } from './page-context.ts';
 
