@@ -246,7 +246,10 @@ export function sendHttp1(
           handler.onEnd(response.rawTrailers);
         }
       });
-      response.on('close', () => fail(new BadAnswerError('the answer is cut')));
+      response.on('close', () => {
+        // It closes behind each answer; an error with its stack costs more than all that.
+        if (!exchange.isOver) fail(new BadAnswerError('the answer is cut'));
+      });
     });
   });
   return {
@@ -309,7 +312,9 @@ function follow(stream: ClientHttp2Stream, exchange: Exchange): void {
     stream.close(cancelCode);
   };
   stream.on('error', fail);
-  stream.on('close', () => fail(new BadAnswerError('the stream has ended without an answer')));
+  stream.on('close', () => {
+    if (!exchange.isOver) fail(new BadAnswerError('the stream has ended without an answer'));
+  });
   stream.setTimeout(request.timeoutMs);
   stream.on('timeout', () => {
     if (!stream.isPaused() && !exchange.waitsForClient(stream)) fail(new SilentBackendError());
