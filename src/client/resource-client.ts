@@ -1,8 +1,8 @@
 import { isRecord } from '../objects/json.ts';
 import { pushAll } from '../objects/lists.ts';
-import type { KubeList, KubeObject } from '../objects/meta.ts';
+import { type KubeList, type KubeObject, isKubeObject } from '../objects/meta.ts';
 import { isNotFound } from './errors.ts';
-import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
+import { apiVersionOf, resourceName, type ResourceType } from './resources.ts';
 import { type QueryParameters, type Transport, UnexpectedAnswer } from './transport.ts';
 
 /** The object of a create: everything but metadata may be left to the server's defaults. */

@@ -23,7 +23,7 @@ import type {
 } from '../objects/types/networking.generated.ts';
 import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/endpoints.ts';
 import { at, isRecord, isStringList, isStringMap } from '../objects/json.ts';
-import type { KubeObject } from '../objects/meta.ts';
+import { isKubeObject, type KubeObject } from '../objects/meta.ts';
 import type {
   IPPool,
   NetworkAttachmentDefinition,
@@ -85,11 +85,6 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly isOptional?: boolean;
 }
 
-/** True for an object with a name and metadata of the right outer shape: what caches and queues rely on. */
-export function isKubeObject(value: unknown): value is KubeObject {
-  return isRecord(value) && isRecord(value['metadata']) && typeof value['metadata']['name'] === 'string';
-}
-
 /** True when the members are objects: an API server always sends `spec` and `status`. */
 function has(object: KubeObject, ...members: readonly string[]): boolean {
   return members.every((member) => isRecord(Reflect.get(object, member)));
@@ -109,8 +104,16 @@ export function apiVersionOf(resource: ResourceType): string {
   return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
 }
 
-/** The resources of a group: namespaced, with objects whose `members` are objects, unless the differences say otherwise. */
-export function inGroup(group: string, version = 'v1') {
+/**
+ * The resources of a group: namespaced, with objects whose `members` are objects, unless the differences say otherwise.
+ *
+ * @param all differences of all of them.
+ */
+export function inGroup(
+  group: string,
+  version = 'v1',
+  all: Partial<Pick<ResourceType, 'namespaced' | 'definedBy' | 'isOptional'>> = {},
+) {
   return <T extends KubeObject>(
     kind: string,
     plural: string,
@@ -123,15 +126,20 @@ export function inGroup(group: string, version = 'v1') {
     kind,
     namespaced: true,
     isObject: (object): object is T => isKubeObject(object) && has(object, ...members),
+    ...all,
     ...differences,
   });
 }
 
 const core = inGroup('');
 const networking = inGroup('networking.k8s.io');
-const servicenet = inGroup('servicenet.dev', 'v1alpha1');
-const ovn = inGroup('k8s.ovn.org');
-const whereabouts = inGroup('whereabouts.cni.cncf.io', 'v1alpha1');
+const servicenet = inGroup('servicenet.dev', 'v1alpha1', {
+  namespaced: false,
+  definedBy: 'apply deploy/crds',
+});
+/** OVN-Kubernetes has them. */
+const ovn = inGroup('k8s.ovn.org', 'v1', { isOptional: true });
+const whereabouts = inGroup('whereabouts.cni.cncf.io', 'v1alpha1', { isOptional: true });
 
 export const services = core<Service>('Service', 'services', ['spec', 'status'], {
   // For servers that send no status of Services, or an empty one.
@@ -184,31 +192,21 @@ export const serviceCIDRs = networking<ServiceCIDR>('ServiceCIDR', 'servicecidrs
   isOptional: true, // v1 since Kubernetes 1.33
 });
 
-export const addressPools = servicenet<AddressPool>('AddressPool', 'addresspools', ['spec'], {
-  namespaced: false,
-  definedBy: 'apply deploy/crds',
-  // The CRD's schema checks the rest; readers handle what an older schema accepted.
-});
+// The CRD's schema checks the rest; readers handle what an older schema accepted.
+export const addressPools = servicenet<AddressPool>('AddressPool', 'addresspools', ['spec']);
 
-export const bgpPeers = servicenet<BGPPeer>('BGPPeer', 'bgppeers', ['spec'], {
-  namespaced: false,
-  definedBy: 'apply deploy/crds',
-});
+export const bgpPeers = servicenet<BGPPeer>('BGPPeer', 'bgppeers', ['spec']);
 
 export const networkPolicies = networking<NetworkPolicy>('NetworkPolicy', 'networkpolicies', ['spec']);
 
-export const egressFirewalls = ovn<EgressFirewall>('EgressFirewall', 'egressfirewalls', ['spec'], {
-  isOptional: true, // of OVN-Kubernetes
-});
+export const egressFirewalls = ovn<EgressFirewall>('EgressFirewall', 'egressfirewalls', ['spec']);
 
 export const egressIPs = ovn<EgressIP>('EgressIP', 'egressips', [], {
   namespaced: false,
-  isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressIP => isStringList(at(object, 'spec', 'egressIPs')),
 });
 
 export const egressQoSes = ovn<EgressQoS>('EgressQoS', 'egressqoses', [], {
-  isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressQoS => Array.isArray(at(object, 'spec', 'egress')),
 });
 
@@ -249,7 +247,6 @@ export const networkAttachmentDefinitions = inGroup('k8s.cni.cncf.io')<NetworkAt
 );
 
 export const ipPools = whereabouts<IPPool>('IPPool', 'ippools', [], {
-  isOptional: true, // of whereabouts
   isObject: (object): object is IPPool =>
     typeof at(object, 'spec', 'range') === 'string' && isRecord(at(object, 'spec', 'allocations')),
 });
@@ -258,9 +255,6 @@ export const overlappingRangeIPReservations = whereabouts<OverlappingRangeIPRese
   'OverlappingRangeIPReservation',
   'overlappingrangeipreservations',
   ['spec'],
-  {
-    isOptional: true, // of whereabouts
-  },
 );
 
 export const ingresses = networking<Ingress>('Ingress', 'ingresses', ['spec', 'status'], {
@@ -382,55 +376,44 @@ export const customResourceDefinitions = inGroup('apiextensions.k8s.io')<CustomR
   { namespaced: false },
 );
 
-const devices = inGroup('resource.k8s.io');
+/** v1 since Kubernetes 1.34. */
+const devices = inGroup('resource.k8s.io', 'v1', { isOptional: true });
 
-export const resourceClaims = devices<ResourceClaim>('ResourceClaim', 'resourceclaims', ['spec', 'status'], {
-  isOptional: true, // v1 since Kubernetes 1.34
-});
+export const resourceClaims = devices<ResourceClaim>('ResourceClaim', 'resourceclaims', ['spec', 'status']);
 
 export const resourceClaimTemplates = devices<ResourceClaimTemplate>(
   'ResourceClaimTemplate',
   'resourceclaimtemplates',
   ['spec'],
-  { isOptional: true },
 );
 
 export const deviceClasses = devices<DeviceClass>('DeviceClass', 'deviceclasses', ['spec'], {
   namespaced: false,
-  isOptional: true,
 });
 
 /** Of Gateway API: the CRDs of the standard channel may be missing, and check the shape of their objects. */
-const ofGateways = inGroup('gateway.networking.k8s.io');
+const ofGateways = inGroup('gateway.networking.k8s.io', 'v1', { isOptional: true });
 
 export const gatewayClasses = ofGateways<GatewayClass>('GatewayClass', 'gatewayclasses', ['spec'], {
   namespaced: false,
-  isOptional: true,
 });
 
-export const gateways = ofGateways<Gateway>('Gateway', 'gateways', ['spec'], { isOptional: true });
+export const gateways = ofGateways<Gateway>('Gateway', 'gateways', ['spec']);
 
-export const listenerSets = ofGateways<ListenerSet>('ListenerSet', 'listenersets', ['spec'], {
-  isOptional: true,
-});
+export const listenerSets = ofGateways<ListenerSet>('ListenerSet', 'listenersets', ['spec']);
 
-export const httpRoutes = ofGateways<HTTPRoute>('HTTPRoute', 'httproutes', ['spec'], { isOptional: true });
+export const httpRoutes = ofGateways<HTTPRoute>('HTTPRoute', 'httproutes', ['spec']);
 
-export const grpcRoutes = ofGateways<GRPCRoute>('GRPCRoute', 'grpcroutes', ['spec'], { isOptional: true });
+export const grpcRoutes = ofGateways<GRPCRoute>('GRPCRoute', 'grpcroutes', ['spec']);
 
-export const tlsRoutes = ofGateways<TLSRoute>('TLSRoute', 'tlsroutes', ['spec'], { isOptional: true });
+export const tlsRoutes = ofGateways<TLSRoute>('TLSRoute', 'tlsroutes', ['spec']);
 
-export const tcpRoutes = ofGateways<StreamRoute>('TCPRoute', 'tcproutes', ['spec'], { isOptional: true });
+export const tcpRoutes = ofGateways<StreamRoute>('TCPRoute', 'tcproutes', ['spec']);
 
-export const udpRoutes = ofGateways<StreamRoute>('UDPRoute', 'udproutes', ['spec'], { isOptional: true });
+export const udpRoutes = ofGateways<StreamRoute>('UDPRoute', 'udproutes', ['spec']);
 
-export const referenceGrants = ofGateways<ReferenceGrant>('ReferenceGrant', 'referencegrants', ['spec'], {
-  isOptional: true,
-});
+export const referenceGrants = ofGateways<ReferenceGrant>('ReferenceGrant', 'referencegrants', ['spec']);
 
-export const backendTLSPolicies = ofGateways<BackendTLSPolicy>(
-  'BackendTLSPolicy',
-  'backendtlspolicies',
-  ['spec'],
-  { isOptional: true },
-);
+export const backendTLSPolicies = ofGateways<BackendTLSPolicy>('BackendTLSPolicy', 'backendtlspolicies', [
+  'spec',
+]);

@@ -65,6 +65,11 @@ export function hasMetadata(value: unknown): value is KubeObject {
   return isRecord(value) && isRecord(value['metadata']);
 }
 
+/** True for an object with a name and metadata of the right outer shape: what caches and queues rely on. */
+export function isKubeObject(value: unknown): value is KubeObject {
+  return isRecord(value) && isRecord(value['metadata']) && typeof value['metadata']['name'] === 'string';
+}
+
 /** `metadata` of a list. */
 export interface ListMeta {
   resourceVersion?: string;

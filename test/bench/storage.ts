@@ -12,7 +12,7 @@ import path from 'node:path';
 import { type DiskStorageOptions, openDiskStorage } from '../../src/apiserver/storage/disk/disk-storage.ts';
 import { createMemoryStorage } from '../../src/apiserver/storage/multi-version.ts';
 import { objectKey, type Storage } from '../../src/apiserver/storage/storage.ts';
-import type { KubeObject } from '../../src/objects/meta.ts';
+import { isKubeObject, type KubeObject } from '../../src/objects/meta.ts';
 import { report, type Row } from './report.ts';
 
 const restartObjects = 100_000;
@@ -58,10 +58,6 @@ const template = JSON.stringify({
   },
   status: { loadBalancer: {} },
 });
-
-function isKubeObject(value: unknown): value is KubeObject {
-  return typeof value === 'object' && value !== null && 'metadata' in value;
-}
 
 /** What a request's body is decoded to. */
 function service(name: string): KubeObject {

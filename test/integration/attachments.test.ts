@@ -1,10 +1,10 @@
+import { isKubeObject } from '../../src/objects/meta.ts';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { networkStatusOf } from '../../src/network/attachments/network-status.ts';
-import { isKubeObject } from '../../src/client/resources.ts';
 import { runCommandLine } from '../../src/commands/program.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runControllers } from '../../src/controllers/run.ts';

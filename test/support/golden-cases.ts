@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
-import { isKubeObject } from '../../src/client/resources.ts';
 import { EgressAgent } from '../../src/node/egress/egress-agent.ts';
 import { NodeAgent } from '../../src/node/forwarding/agent.ts';
 import { defaultMarkMask } from '../../src/node/nftables/marks.ts';
 import { PolicyAgent } from '../../src/node/policy/policy-agent.ts';
 import type { IPFamily } from '../../src/objects/address.ts';
-import type { KubeObject } from '../../src/objects/meta.ts';
+import { type KubeObject, isKubeObject } from '../../src/objects/meta.ts';
 import type { ControllerContext, Runnable } from '../../src/runtime/context.ts';
 import { controllerContext } from './controller-context.ts';
 import { FakeClock } from './fake-clock.ts';

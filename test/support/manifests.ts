@@ -3,10 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
-import { isKubeObject } from '../../src/client/resources.ts';
 import { RestMapping } from '../../src/client/discovery.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import type { KubeObject } from '../../src/objects/meta.ts';
+import { type KubeObject, isKubeObject } from '../../src/objects/meta.ts';
 
 /** The objects of YAML documents. @throws {Error} for what is no Kubernetes object. */
 export function parseManifests(text: string): KubeObject[] {

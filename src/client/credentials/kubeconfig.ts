@@ -7,7 +7,7 @@ import { readYaml } from '../yaml.ts';
 import type { OutgoingHttpHeaders, RequestOptions } from 'node:http';
 import type { Cluster, KubeConfig } from '@kubernetes/client-node';
 import type { Clock } from '../clock.ts';
-import { type ClusterForPlugin, CachedLogin, type Login } from './login.ts';
+import type { ClusterForPlugin, Login } from './login.ts';
 import {
   type Credentials,
   type ClientIdentity,
@@ -26,7 +26,7 @@ import {
 const pluginExtension = 'client.authentication.k8s.io/exec';
 
 /** A user of a kubeconfig. */
-export interface KubeConfigUser {
+interface KubeConfigUser {
   /** The folder of the file that names the user: paths are relative to it. */
   readonly folder: string;
   /** Absolute. */
@@ -292,24 +292,14 @@ function proxyOf({ name, proxyUrl }: Cluster): ProxySetting {
 }
 
 async function loginOf(user: KubeConfigUser, cluster: Cluster, clock: Clock): Promise<Login | undefined> {
-  const { folder } = user;
+  const { folder, exec, oidc, pluginConfig } = user;
+  if (exec === undefined && oidc === undefined) return undefined;
+  // Loaded only where it is used.
+  const { execLogin, oidcLogin } = await import('./login.ts');
   const now = (): number => clock.now();
-  // Each is loaded only where it is used.
-  if (user.exec !== undefined) {
-    const { parseExecSettings, runExecPlugin } = await import('./login.ts');
-    const exec = parseExecSettings(user.exec);
-    const pluginCluster = await clusterForPlugin(cluster, user.pluginConfig);
-    return new CachedLogin(() => runExecPlugin(exec, folder, pluginCluster), now);
-  }
-  if (user.oidc !== undefined) {
-    const { OidcProvider, parseOidcSettings } = await import('./login.ts');
-    const oidc = parseOidcSettings(user.oidc);
-    const { 'idp-certificate-authority': file, 'idp-certificate-authority-data': data } = oidc;
-    const ca = file ? await readFile(resolve(folder, file)) : data ? Buffer.from(data, 'base64') : undefined;
-    const provider = new OidcProvider(oidc, ca, now);
-    return new CachedLogin(() => provider.obtain(), now);
-  }
-  return undefined;
+  return exec === undefined
+    ? await oidcLogin(oidc, folder, now)
+    : await execLogin(exec, folder, () => clusterForPlugin(cluster, pluginConfig), now);
 }
 
 /** `ExecCredential.spec.cluster`, with the names of a kubeconfig. */
@@ -347,28 +337,23 @@ class KubeConfigIdentity implements ClientIdentity {
   readonly server: string;
   readonly proxy: ProxySetting;
   readonly #readConfig: () => ReturnType<Chosen['read']>;
-  readonly #tokenFile: TokenFile | undefined;
-  readonly #login: Login | undefined;
-  readonly #impersonation: Credentials['headers'];
-  readonly #clock: Clock;
+  readonly #options: KubeConfigIdentityOptions;
   #credentials: Promise<Credentials> | undefined;
   #readAt = 0;
   #expiresAt = Number.POSITIVE_INFINITY;
 
   constructor(readConfig: () => ReturnType<Chosen['read']>, options: KubeConfigIdentityOptions) {
     this.#readConfig = readConfig;
+    this.#options = options;
     this.server = options.server;
     this.proxy = options.proxy;
-    this.#tokenFile = options.tokenFile;
-    this.#login = options.login;
-    this.#impersonation = options.impersonation;
-    this.#clock = options.clock;
   }
 
   /** Files are read once a minute; a login is refreshed when its credential has expired. */
   credentials(): Promise<Credentials> {
-    const now = this.#clock.monotonic();
-    const isOld = now - this.#readAt >= tokenLifetimeMs || this.#clock.now() >= this.#expiresAt;
+    const { clock } = this.#options;
+    const now = clock.monotonic();
+    const isOld = now - this.#readAt >= tokenLifetimeMs || clock.now() >= this.#expiresAt;
     if (this.#credentials === undefined || isOld) {
       this.#readAt = now;
       this.#expiresAt = Number.POSITIVE_INFINITY;
@@ -383,24 +368,25 @@ class KubeConfigIdentity implements ClientIdentity {
 
   refused(): void {
     this.#credentials = undefined;
-    this.#tokenFile?.forget();
-    this.#login?.forget();
+    this.#options.tokenFile?.forget();
+    this.#options.login?.forget();
   }
 
   async #read(): Promise<Credentials> {
+    const { tokenFile, login: provider, impersonation } = this.#options;
     const options = await this.#readConfig();
     const headers = lowerCase(options.headers);
     if (typeof options.auth === 'string') {
       headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
     }
-    if (this.#tokenFile !== undefined) headers['authorization'] = `Bearer ${await this.#tokenFile.token()}`;
-    const login = await this.#login?.credential();
+    if (tokenFile !== undefined) headers['authorization'] = `Bearer ${await tokenFile.token()}`;
+    const login = await provider?.credential();
     if (login?.expiresAt !== undefined) this.#expiresAt = login.expiresAt;
     if (login?.token !== undefined) headers['authorization'] = `Bearer ${login.token}`;
     const { ca, pfx, passphrase, rejectUnauthorized, servername } = options;
     const { cert, key } = login?.cert === undefined ? options : login;
     return {
-      headers: { ...headers, ...this.#impersonation },
+      headers: { ...headers, ...impersonation },
       tls: {
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),

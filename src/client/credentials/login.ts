@@ -1,8 +1,9 @@
 import { Agent, buildConnector, request } from 'undici';
-import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import { isRecord, isStringList, type JsonRecord, parseRecord } from '../../objects/json.ts';
 import { parseTime } from '../../objects/time.ts';
 import { PeerTrust } from '../../tls/peer-trust.ts';
 import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
 
 /** The result of a login: a token, or a certificate with its key, in PEM. */
@@ -29,7 +30,7 @@ export interface Login {
 const shortestUseMs = 10_000;
 
 /** {@link Login} that caches a credential until it expires; concurrent callers share one request. */
-export class CachedLogin implements Login {
+class CachedLogin implements Login {
   readonly #obtain: () => Promise<Credential>;
   readonly #now: () => number;
   #current: Promise<Credential & { expiresAt: number }> | undefined;
@@ -141,7 +142,6 @@ class Members {
 
 /** ID tokens of an OpenID Connect provider (client-go's `plugin/pkg/client/auth/oidc`). */
 
-/** `users[].user.auth-provider.config` of a kubeconfig. */
 interface OidcSettings {
   readonly 'idp-issuer-url': string;
   readonly 'client-id': string;
@@ -155,7 +155,7 @@ interface OidcSettings {
 }
 
 /** @throws {Error} when it is malformed. */
-export function parseOidcSettings(value: unknown): OidcSettings {
+function parseOidcSettings(value: unknown): OidcSettings {
   const members = new Members(value, 'the oidc provider of the kubeconfig is not valid');
   return {
     'idp-issuer-url': members.url('idp-issuer-url'),
@@ -168,6 +168,22 @@ export function parseOidcSettings(value: unknown): OidcSettings {
   };
 }
 
+/**
+ * The login of an OpenID Connect provider.
+ *
+ * @param settings `users[].user.auth-provider.config` of a kubeconfig.
+ * @param folder where the kubeconfig is: paths are relative to it.
+ * @param now milliseconds since 1970.
+ * @throws {Error} when they are malformed, or the file of authorities cannot be read.
+ */
+export async function oidcLogin(settings: unknown, folder: string, now: () => number): Promise<Login> {
+  const oidc = parseOidcSettings(settings);
+  const { 'idp-certificate-authority': file, 'idp-certificate-authority-data': data } = oidc;
+  const ca = file ? await readFile(resolve(folder, file)) : data ? Buffer.from(data, 'base64') : undefined;
+  const provider = new OidcProvider(oidc, ca, now);
+  return new CachedLogin(() => provider.obtain(), now);
+}
+
 /** Milliseconds that a provider has to answer. */
 const timeoutMs = 30_000;
 /** Milliseconds before its expiry from which an ID token counts as expired (`expiryDelta` of oauth2). */
@@ -177,7 +193,7 @@ const idTokenMarginMs = 10_000;
  * Provides the ID token of the kubeconfig until it expires, and then new ones for the refresh token. They are kept in
  * memory only: the kubeconfig is not written.
  */
-export class OidcProvider {
+class OidcProvider {
   readonly #settings: OidcSettings;
   readonly #ca: string | Buffer | undefined;
   readonly #now: () => number;
@@ -247,28 +263,18 @@ async function ask(agent: Agent, url: string, form: URLSearchParams | undefined)
   });
   const text = await body.text();
   if (statusCode !== 200) throw new Error(`${url} answered ${statusCode}: ${text.slice(0, 200)}`);
-  return new Members(jsonOf(text), `${url} returned an invalid answer`);
+  return new Members(parseRecord(text), `${url} returned an invalid answer`);
 }
 
 /** When an ID token expires, less the margin, in milliseconds since 1970; 0 for a text that is not an ID token. */
 function expiryOf(token: string): number {
-  const payload = jsonOf(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
-  const seconds = isRecord(payload) ? payload['exp'] : undefined;
+  const payload = parseRecord(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
+  const seconds = payload?.['exp'];
   return typeof seconds === 'number' ? seconds * 1000 - idTokenMarginMs : 0;
-}
-
-/** Parsed JSON; undefined for other texts. */
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Credentials from a program (client-go's `plugin/pkg/client/auth/exec`, KEP-541). */
 
-/** `users[].user.exec` of a kubeconfig. */
 interface ExecSettings {
   readonly apiVersion: string;
   readonly command: string;
@@ -280,7 +286,7 @@ interface ExecSettings {
 }
 
 /** @throws {Error} when it is malformed. */
-export function parseExecSettings(value: unknown): ExecSettings {
+function parseExecSettings(value: unknown): ExecSettings {
   const members = new Members(value, 'the exec plugin of the kubeconfig is not valid');
   return {
     apiVersion: members.choice('apiVersion', [
@@ -298,6 +304,24 @@ export function parseExecSettings(value: unknown): ExecSettings {
   };
 }
 
+/**
+ * The login by an exec plugin.
+ *
+ * @param value `users[].user.exec` of a kubeconfig.
+ * @param now milliseconds since 1970.
+ * @throws {Error} when the settings are malformed, or the cluster cannot be read.
+ */
+export async function execLogin(
+  value: unknown,
+  folder: string,
+  readCluster: () => Promise<ClusterForPlugin>,
+  now: () => number,
+): Promise<Login> {
+  const settings = parseExecSettings(value);
+  const cluster = await readCluster();
+  return new CachedLogin(() => runExecPlugin(settings, folder, cluster), now);
+}
+
 /** The cluster as passed to a plugin. */
 export type ClusterForPlugin = Readonly<Record<string, unknown>>;
 
@@ -313,7 +337,7 @@ const largestAnswer = 1024 * 1024;
  * @param cluster passed on when the settings ask for it.
  * @throws {Error} when the plugin cannot be run, fails, takes over a minute, or answers something else.
  */
-export async function runExecPlugin(
+async function runExecPlugin(
   settings: ExecSettings,
   folder: string,
   cluster: ClusterForPlugin,
@@ -331,7 +355,7 @@ export async function runExecPlugin(
   for (const { name, value } of settings.env) Reflect.set(env, name, value);
   const text = await run(command.includes(sep) ? resolve(folder, command) : command, settings, env, what);
   const problem = `${what} did not return an ExecCredential`;
-  const answer = new Members(jsonOf(text), problem);
+  const answer = new Members(parseRecord(text), problem);
   answer.choice('kind', ['ExecCredential']);
   const spoken = answer.text('apiVersion');
   if (spoken !== apiVersion) {

@@ -9,11 +9,11 @@ import {
   type Transport,
 } from '../transport.ts';
 import type { Logger } from 'pino';
-import { type KubeObject, compareResourceVersions } from '../../objects/meta.ts';
+import { type KubeObject, compareResourceVersions, isKubeObject } from '../../objects/meta.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { isAborted, type Clock, type Random } from '../clock.ts';
 import { ResourceClient } from '../resource-client.ts';
-import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from '../resources.ts';
+import { apiVersionOf, resourceName, type ResourceType } from '../resources.ts';
 import { TimeSlices } from '../../telemetry/time-slice.ts';
 import { ReflectorRetries, Watchdog } from './reflector-retries.ts';
 

@@ -1,11 +1,10 @@
 import { expect } from 'vitest';
-import { isKubeObject, pods as podsResource } from '../../../src/client/resources.ts';
+import { pods as podsResource } from '../../../src/client/resources.ts';
 import { auditClusterAttachments } from '../../../src/platforms/cni/cluster-audit.ts';
 import { networkStatusOf } from '../../../src/network/attachments/network-status.ts';
 import { networksAnnotation } from '../../../src/network/attachments/attachments.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import { keyOf } from '../../../src/objects/meta.ts';
-import type { KubeObject } from '../../../src/objects/meta.ts';
+import { keyOf, type KubeObject, isKubeObject } from '../../../src/objects/meta.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 

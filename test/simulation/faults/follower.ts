@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isKubeObject } from '../../../src/client/resources.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import type { KubeObject } from '../../../src/objects/meta.ts';
+import { type KubeObject, isKubeObject } from '../../../src/objects/meta.ts';
 
 /** Hears every change of a resource, beside the hostile network, over restarts of the server. */
 export class Follower {

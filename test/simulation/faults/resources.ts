@@ -1,4 +1,5 @@
-import { isKubeObject, type ResourceType } from '../../../src/client/resources.ts';
+import { isKubeObject } from '../../../src/objects/meta.ts';
+import type { ResourceType } from '../../../src/client/resources.ts';
 
 export const configMaps: ResourceType = {
   group: '',

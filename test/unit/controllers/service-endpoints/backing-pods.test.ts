@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { Cache, type CacheHandler, type IndexFunction } from '../../../../src/client/informers/cache.ts';
 import type { Informer } from '../../../../src/client/informers/informer.ts';
 import {
-  isKubeObject,
   pods as podResource,
   type ResourceType,
   services as serviceResource,
@@ -11,9 +10,8 @@ import {
 import { SelectorIndex } from '../../../../src/controllers/service-endpoints/backing-pods.ts';
 import { selectorOf } from '../../../../src/controllers/service-endpoints/service.ts';
 import { trimPod } from '../../../../src/controllers/service-endpoints/backing-pods.ts';
-import { keyOf } from '../../../../src/objects/meta.ts';
+import { keyOf, type KubeObject, isKubeObject } from '../../../../src/objects/meta.ts';
 import { containsLabels } from '../../../../src/objects/labels/labels.ts';
-import type { KubeObject } from '../../../../src/objects/meta.ts';
 import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 import { pod, service } from './samples.ts';
 
