@@ -1,3 +1,4 @@
+import { existingPrograms, imageChoices, imagePrograms, type LocalFiles } from './images.ts';
 import { clusterCidrs, podRanges, poolRanges, rangesOfFamilies } from './addresses.ts';
 import {
   address,
@@ -45,9 +46,6 @@ export const gatewayApis = ['standard', 'none'] as const;
 
 /** Values of `--authorization-mode`. */
 export const authorizationModes = ['AlwaysAllow', 'RBAC'] as const;
-
-/** Programs that `--image` can give an image by name; `emulation/containers/images.ts` has them. */
-export const imagePrograms = ['server', 'agnhost', 'pause', 'commands'] as const;
 
 /** The flags of `servicenet up`. */
 export const upFlags = {
@@ -269,7 +267,7 @@ export interface UpConfig
 }
 
 /** What `upConfig` asks of others. */
-export interface LocalChoices {
+export interface LocalChoices extends LocalFiles {
   /**
    * Which controllers a choice such as `*`, `name`, `-name` selects, by name.
    * @throws {WrongValue} for a name that is not known; the message has those that are.
@@ -278,10 +276,6 @@ export interface LocalChoices {
     choice: readonly string[],
     cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation' | 'platform'>,
   ) => readonly string[];
-  /** Whether a path leads to a file that can be run. */
-  readonly isExecutable: (path: string) => boolean;
-  /** The path without links; of what is not there, the path itself. */
-  readonly realPath: (path: string) => string;
   /** The path as it is from every folder. */
   readonly absolutePath: (path: string) => string;
 }
@@ -359,51 +353,6 @@ function pagePort(value: unknown): number | 'off' {
   } catch {
     throw new WrongValue('must be a port, 0 for any free one, or off');
   }
-}
-
-/** The program of an image. */
-export interface ImageChoice {
-  /** With or without its tag. */
-  readonly image: string;
-  /** The name of a built-in program, or a file of this machine. */
-  readonly program: string;
-}
-
-/** `--image`: `ghcr.io/shop/tool=agnhost`. Programs by name are known ones. */
-export function imageChoices(value: unknown): readonly ImageChoice[] {
-  return texts(value).map((choice) => {
-    const [, image = '', program = ''] = /^([^=\s]+)=(\S+)$/.exec(choice) ?? [];
-    if (image === '') throw new WrongValue(`"${choice}" must be like ghcr.io/shop/tool=agnhost`);
-    if (!isFile(program) && !imagePrograms.some((name) => name === program)) throw noProgram(image, program);
-    return { image, program };
-  });
-}
-
-/** Checks the files of `--image`. @throws {WrongValue} for one that cannot be run. */
-export function existingPrograms(
-  images: readonly ImageChoice[],
-  { isExecutable, realPath }: Pick<LocalChoices, 'isExecutable' | 'realPath'>,
-): readonly ImageChoice[] {
-  for (const { image, program } of images.filter((each) => isFile(each.program))) {
-    if (!isExecutable(program)) throw noProgram(image, program);
-    const hidden = ownOfContainers.find((folder) => realPath(program).startsWith(`${folder}/`));
-    if (hidden === undefined) continue;
-    const why = `containers have a ${hidden} of their own, and would not find it: put it into another folder`;
-    throw new WrongValue(`"${program}" for "${image}": ${why}`);
-  }
-  return images;
-}
-
-/** Folders of which the machine's are not seen in containers. */
-const ownOfContainers = ['/tmp', '/run', '/dev', '/proc', '/sys'];
-
-function isFile(program: string): boolean {
-  return program.startsWith('/');
-}
-
-function noProgram(image: string, program: string): WrongValue {
-  const known = `the programs are ${imagePrograms.join(', ')}, and executable files by their absolute path`;
-  return new WrongValue(`there is no program "${program}" for "${image}": ${known}`);
 }
 
 /** A port of 127.0.0.1 that is forwarded to a port of a Service. */

@@ -13,13 +13,12 @@ import {
   WrongValue,
 } from '../flags/readers.ts';
 import { defaultAttachmentSettings, nodePortRange, readServiceCidrs } from '../flags/shared.ts';
+import { existingPrograms, imageChoices } from '../flags/images.ts';
 import {
   authorizationModes,
   bearerToken,
   containerModes,
-  existingPrograms,
   gatewayApis,
-  imageChoices,
   type LocalClusterConfig,
   platforms,
 } from '../flags/up.ts';

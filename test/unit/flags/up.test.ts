@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { programNames } from '../../../src/emulation/containers/images.ts';
-import { imagePrograms, upConfig } from '../../../src/flags/up.ts';
+import { imagePrograms } from '../../../src/flags/images.ts';
+import { upConfig } from '../../../src/flags/up.ts';
 import { givenFlags } from '../../support/command-line.ts';
 
 /** What the flags of a command line mean. */
