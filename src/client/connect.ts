@@ -4,7 +4,8 @@ import { readFile } from 'fs/promises';
 import { existsSync } from 'fs';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { dispatchers, HttpTransport, socketDispatchers } from './http-transport.ts';
+import { dispatchers, socketDispatchers } from './dispatchers.ts';
+import { HttpTransport } from './http-transport.ts';
 import { endpointIdentity, type ClientIdentity } from './credentials/identity.ts';
 import type { ClusterSource, EndpointSource, Transport } from './transport.ts';
 

@@ -7,7 +7,7 @@ import {
   issueClientCertificate,
   issueServerCertificate,
 } from '../../src/tls/certificates.ts';
-import { dispatchers } from '../../src/client/http-transport.ts';
+import { dispatchers } from '../../src/client/dispatchers.ts';
 import { HttpTransport } from '../../src/client/http-transport.ts';
 import { kubeConfigIdentity } from '../../src/client/credentials/kubeconfig.ts';
 import type { Transport } from '../../src/client/transport.ts';

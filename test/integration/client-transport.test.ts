@@ -12,7 +12,7 @@ import {
 import { createTransport } from '../../src/client/connect.ts';
 import type { Clock } from '../../src/client/clock.ts';
 import { retryAfterOf } from '../../src/client/errors.ts';
-import { dispatchers } from '../../src/client/http-transport.ts';
+import { dispatchers } from '../../src/client/dispatchers.ts';
 import { HttpTransport } from '../../src/client/http-transport.ts';
 import { endpointIdentity } from '../../src/client/credentials/identity.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
