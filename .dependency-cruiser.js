@@ -46,7 +46,6 @@ const seams = [
   'emulation/containers/host-paths',
   'emulation/containers/nested-mounts',
   'emulation/containers/sandbox-runtime',
-  'emulation/flows/serve-flows',
   'emulation/kubelet-api/kubelet-api',
   'network/announcing/agent-leaving',
   'network/bgp/decode',

@@ -6,13 +6,17 @@ import type { Logger } from 'pino';
 import { connectToUp, lineFrom, reachUp } from '../host/control-client.ts';
 import type { Tuple } from '../network/flows/conntrack-line.ts';
 import type { SeenConnection } from '../network/path/way.ts';
-import { isRecord, listAt, numberAt, textAt } from '../objects/json.ts';
+import { at, isRecord, listAt, numberAt, textAt } from '../objects/json.ts';
 import type { Target } from './protocol.ts';
 import type { ClusterNetwork, Entered } from './cluster-network.ts';
 import { errorMessage } from '../objects/status.ts';
 
 /** Bytes of a path that Linux has room for (`struct sockaddr_un`). */
 const maxPathBytes = 107;
+/** Bytes that wait to be sent to a viewer; above, flows are dropped and counted. */
+const maxUnread = 4 * 1024 * 1024;
+/** Flows that are known, for a viewer that does not say how many. */
+const usualLast = 200;
 
 /**
  * Removes the socket of an `up` that was killed.
@@ -48,10 +52,9 @@ export interface ControlServer {
 /**
  * Answers `servicenet run`: a line of JSON, `{"where":…,"folder":…}`, is answered with a line, `{"words":[…]}` or
  * `{"error":…}`; `servicenet page`: `{"page":{}}` with `{"link":…}`; a connection that was tried: `{"see":…}` with
- * `{"seen":[…]}`; and `servicenet flows`, until it goes away
- * (`flows/serve-flows.ts`). The names stay: they and `up` may be of different
- * versions. The location is kept for as long as the connection. Only the user of this process can connect. A socket that is there is
- * replaced.
+ * `{"seen":[…]}`; and `servicenet flows`, until it goes away: `{"flows":…}` ({@link serveFlows}). The names stay: they
+ * and `up` may be of different versions. The location is kept for as long as the connection. Only the user of this
+ * process can connect. A socket that is there is replaced.
  *
  * @returns undefined where the path is too long.
  * @throws the system's error.
@@ -106,7 +109,6 @@ async function serve(socket: Socket, { network, pageLink }: Controlled): Promise
   }
   if (isRecord(request) && isRecord(request['flows'])) {
     if (network === undefined) throw new Error('flows need the cluster network of up, and this one has none');
-    const { serveFlows } = await import('./flows/serve-flows.ts');
     await serveFlows(socket, network, request['flows'], closed);
     return;
   }
@@ -123,6 +125,43 @@ async function serve(socket: Socket, { network, pageLink }: Controlled): Promise
   socket.write(`${JSON.stringify({ words: entered.argv })}\n`);
   await closed;
   await entered.release();
+}
+
+/**
+ * Answers a viewer of flows until it goes away: one line of JSON with those that are known, `{"known":[…]}`, then one for
+ * each of what comes, `{"flows":[…],"lost":0}`. `lost` is what was not told since the viewer came.
+ *
+ * @param request its members are those of a filter (`readFlowFilter`), and `last`.
+ * @throws {Error} where there can be no flows.
+ */
+async function serveFlows(
+  socket: Socket,
+  network: ClusterNetwork,
+  request: unknown,
+  closed: Promise<unknown>,
+): Promise<void> {
+  // Loaded late: `run`, `page` and the start of `up` load this file, too.
+  const { readFlowFilter } = await import('../network/flows/flow.ts');
+  let untold = 0;
+  let hasKnown = false;
+  const early: string[] = [];
+  const write = (line: object): void => void socket.write(`${JSON.stringify(line)}\n`);
+  const last = at(request, 'last') === undefined ? usualLast : numberAt(request, 'last');
+  const looking = await network.watchFlows(readFlowFilter(request), last, (news) => {
+    if (news === undefined) {
+      socket.end(`${JSON.stringify({ error: 'the cluster network has ended' })}\n`);
+    } else if (!hasKnown) early.push(JSON.stringify(news));
+    else if (socket.writableLength > maxUnread) untold += news.flows.length;
+    else write({ flows: news.flows, lost: news.lost + untold });
+  });
+  try {
+    write({ known: looking.known });
+    for (const line of early) socket.write(`${line}\n`);
+    hasKnown = true;
+    await closed;
+  } finally {
+    await looking.end();
+  }
 }
 
 function tupleIn(request: unknown): Tuple {

@@ -56,7 +56,7 @@ export async function lineFrom(socket: Socket): Promise<string> {
 /**
  * Asks the `up` at a socket for flows.
  *
- * @param request as `emulation/flows/serve-flows.ts` reads it.
+ * @param request as `emulation/control-socket.ts` reads it.
  * @param signal ends it.
  * @returns the lines that come, as JSON.
  * @throws {Error} where no `up` listens.
