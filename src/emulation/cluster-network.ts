@@ -30,6 +30,14 @@ const attempts = 3;
 const networkEnded = 'ClusterNetworkEnded';
 const madeAnew = 'the process of the cluster network has ended: it is made anew, and Pods get new sandboxes';
 
+/** Take connections to the API server. */
+export interface AcceptConnections {
+  /** Those to its address on the LAN. */
+  readonly tls: (socket: Socket) => void;
+  /** Those of the process inside, which come without TLS and are nobody else's. */
+  readonly plain: (socket: Socket) => void;
+}
+
 /** A location of the network that is ready for a program. */
 export interface Entered {
   /** The command line before the program. */
@@ -47,7 +55,7 @@ export class ClusterNetwork {
   readonly #log: Logger;
   #sandbox: NetworkSandbox;
   #caller: Caller;
-  #listener: Server | undefined;
+  readonly #listeners: Server[] = [];
   /** How many have looked at flows. */
   #flowViewers = 0;
   /** Called with what Pods answer. */
@@ -84,11 +92,11 @@ export class ClusterNetwork {
   /**
    * Starts what runs inside, and makes the network anew whenever it ends.
    *
-   * @param accept takes connections to the API server's address on the LAN.
+   * @param accept takes connections to the API server.
    * @returns true when every node has its machine; false where {@link close} came first.
    * @throws {Error} where it ends {@link attempts} times before that, or of what runs inside.
    */
-  async start(config: NetworkConfig, accept: (socket: Socket) => void): Promise<boolean> {
+  async start(config: NetworkConfig, accept: AcceptConnections): Promise<boolean> {
     const ready = Promise.withResolvers<boolean>();
     this.#keep(config, accept, ready).catch(ready.reject);
     return await ready.promise;
@@ -168,11 +176,11 @@ export class ClusterNetwork {
   /** Ends everything inside. */
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#listener?.close();
+    this.#closeListeners();
     await this.#sandbox.close();
   }
 
-  async #begin(config: NetworkConfig, accept: (socket: Socket) => void): Promise<void> {
+  async #begin(config: NetworkConfig, accept: AcceptConnections): Promise<void> {
     const { forwarding } = this.#sandbox;
     if (forwarding === 'userspace') {
       this.#log.warn(
@@ -180,11 +188,21 @@ export class ClusterNetwork {
         'Services are forwarded in userspace, host ports and policies are off: there is no nft, install the package nftables',
       );
     }
+    const { handle: ownWay } = await this.#caller.call({ call: 'own-way' });
+    if (ownWay instanceof Server) this.#listen(ownWay, accept.plain);
     const { handle } = await this.#caller.call({ call: 'start', config: { ...config, forwarding } });
     if (!(handle instanceof Server)) throw new Error('no server came');
-    handle.on('connection', accept);
-    handle.on('error', (error) => this.#log.error({ err: error }, 'cannot accept a connection of the LAN'));
-    this.#listener = handle;
+    this.#listen(handle, accept.tls);
+  }
+
+  #listen(server: Server, accept: (socket: Socket) => void): void {
+    server.on('connection', accept);
+    server.on('error', (error) => this.#log.error({ err: error }, 'cannot accept a connection of the LAN'));
+    this.#listeners.push(server);
+  }
+
+  #closeListeners(): void {
+    for (const server of this.#listeners.splice(0)) server.close();
   }
 
   /**
@@ -195,7 +213,7 @@ export class ClusterNetwork {
    */
   async #keep(
     config: NetworkConfig,
-    accept: (socket: Socket) => void,
+    accept: AcceptConnections,
     ready: PromiseWithResolvers<boolean>,
   ): Promise<void> {
     let isReady = false;
@@ -218,12 +236,12 @@ export class ClusterNetwork {
         if (!isReady && attempt === attempts) throw error;
         this.#log.error({ reason: networkEnded, err: error }, madeAnew);
       }
-      this.#listener?.close();
+      this.#closeListeners();
       await delay(pauseMs, undefined, { ref: false });
       pauseMs = Math.min(pauseMs * 2, maxPauseMs);
     }
     // One that came behind `close` would keep the process.
-    this.#listener?.close();
+    this.#closeListeners();
     ready.resolve(false);
   }
 

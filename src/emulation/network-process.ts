@@ -151,6 +151,7 @@ export class NetworkProcess {
   /**
    * Starts everything.
    *
+   * @param socketPath leads to the API server without TLS; undefined: there is no such way.
    * @param images those that are programs of ours.
    * @param onResponses is called with what Pods have answered.
    * @param onFlows is called with what there is for one who looks at flows.
@@ -158,6 +159,7 @@ export class NetworkProcess {
    */
   static async start(
     config: StartConfig,
+    socketPath: string | undefined,
     images: ProgramImages,
     log: Logger,
     onResponses: (responses: PodResponses) => void,
@@ -170,7 +172,8 @@ export class NetworkProcess {
     const listener = createServer({ pauseOnConnect: true });
     await listenWith(listener, { port, host: address });
     const host = address.includes(':') ? `[${address}]` : address;
-    const transport = await createTransport({ kind: 'endpoint', url: `https://${host}:${port}`, ca, token });
+    const url = `https://${host}:${port}`;
+    const transport = await createTransport({ kind: 'endpoint', url, ca, token, socketPath });
     const started = Promise.withResolvers<NetworkProcess>();
     const cluster: ControllerGroup = {
       name: 'emulation',
@@ -227,8 +230,8 @@ export class NetworkProcess {
     return { network: await started.promise, listener };
   }
 
-  /** Answers all calls but `start`. @throws {Error} with a `code` where the system gave one. */
-  async answer(call: Exclude<NetworkCall, { call: 'start' }>): Promise<NetworkAnswer> {
+  /** Answers all calls but the first two. @throws {Error} with a `code` where the system gave one. */
+  async answer(call: Exclude<NetworkCall, { call: 'own-way' | 'start' }>): Promise<NetworkAnswer> {
     switch (call.call) {
       case 'complete':
         await this.#nodes.complete(this.#config.nodes);

@@ -1,6 +1,8 @@
 /** The process inside the namespaces that `network-sandbox.ts` makes. */
 import { flushCompileCache } from 'node:module';
+import { createServer } from 'node:net';
 import { returnFreedMemory } from '../host/freed-memory.ts';
+import { listenPrivately, type PrivateSocket } from '../host/private-socket.ts';
 import { createLog } from '../telemetry/log.ts';
 import { type ResponsesMessage, answerCalls, type FirstMessage, type FlowsMessage } from './protocol.ts';
 import type { NetworkProcess } from './network-process.ts';
@@ -23,13 +25,21 @@ export async function serveNetwork(images: ProgramImages): Promise<void> {
   // Containers inherit it, and folders on the way to their mounts: container runtimes have this one.
   process.umask(0o022);
   let network: NetworkProcess | undefined;
+  let ownWay: PrivateSocket | undefined;
   answerCalls(async (call) => {
+    if (call.call === 'own-way') {
+      // Accepts nothing but the try of `listenPrivately`: the API server does, once it has the descriptor.
+      const server = createServer((socket) => socket.destroy());
+      ownWay = await listenPrivately(server);
+      return ownWay === undefined ? {} : { handle: server };
+    }
     if (call.call === 'start') {
       const { NetworkProcess } = await import('./network-process.ts');
       const { logLevel: level, logFormat: format } = call.config;
       const log = createLog({ level, format });
       const started = await NetworkProcess.start(
         call.config,
+        ownWay?.path,
         images,
         log,
         (responses) => void process.send?.({ responses } satisfies ResponsesMessage),

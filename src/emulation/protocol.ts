@@ -14,7 +14,12 @@ import { namespaceFolder } from './namespace-folder.ts';
  * descriptors: no byte of a connection is relayed.
  */
 export type NetworkCall =
-  /** Once, first: answered with the server that listens for the API server, on the LAN. */
+  /**
+   * Once, first: answered with the server by which the process itself reaches the API server, without TLS; without one
+   * where there is none.
+   */
+  | { readonly call: 'own-way' }
+  /** Once, then: answered with the server that listens for the API server, on the LAN. */
   | { readonly call: 'start'; readonly config: StartConfig }
   /** Answered when every node has its machine. */
   | { readonly call: 'complete' }

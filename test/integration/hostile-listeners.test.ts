@@ -106,7 +106,8 @@ beforeAll(async () => {
     nodePorts: { first: 30_000, last: 30_100 },
   });
   const plain = createServer((socket) => embedded.acceptPlain(socket));
-  privateSocket = (await listenPrivately(plain)) ?? '';
+  const way = await listenPrivately(plain);
+  privateSocket = way?.path ?? '';
   const control = await serveControl(
     controlSocket,
     { network: undefined, pageLink: 'http://127.0.0.1/' },
@@ -121,6 +122,7 @@ beforeAll(async () => {
     () => dns.stop(),
     () => control?.close(),
     () => plain.close(),
+    () => way?.close(),
     () => embedded.close(),
     () => rmSync(folder, { recursive: true }),
     () => page.close(),

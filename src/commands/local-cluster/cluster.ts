@@ -71,13 +71,20 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     const { url, ca, token } = server;
     // The clients are in this process: TLS to it would be a quarter of the CPU of a start, for ninety connections.
     const listener = createServer((connection) => server.acceptPlain(connection));
-    const socketPath = await listenPrivately(listener);
-    started.push(() => Promise.resolve(void listener.close()));
-    const access = { url, ca, token, socketPath };
+    const way = await listenPrivately(listener);
+    started.push(() => {
+      listener.close();
+      way?.close();
+      return Promise.resolve();
+    });
+    const access = { url, ca, token, socketPath: way?.path };
     const kubelet = server.issueKubeletCertificate(['kubelet']);
     const networkReady = network?.open.start(
       networkConfig(config, server.port, access, kubelet, network.log, network.open),
-      (connection) => server.accept(connection),
+      {
+        tls: (connection) => server.accept(connection),
+        plain: (connection) => server.acceptPlain(connection),
+      },
     );
     // Its user may wait for it later.
     networkReady?.catch(() => undefined);

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -177,7 +179,8 @@ describePods('Listeners of the cluster', () => {
         process.execPath,
         ...[sender, String(seconds), seed, JSON.stringify(listeners)],
       ];
-      const [program, ...args] = command(tls(api.hostname, Number(api.port)));
+      const own = { protocol: 'unix', address: ownWayOf(insideOf(process)), port: 0 } as const;
+      const [program, ...args] = command([...tls(api.hostname, Number(api.port)), own]);
       const local = spawn(program, args, {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
@@ -205,6 +208,21 @@ describePods('Listeners of the cluster', () => {
     },
   );
 });
+
+/** The socket without a name by which the process inside reaches the API server (host/private-socket.ts). */
+function ownWayOf(pid: number): string {
+  const folder = `/proc/${pid}/fd`;
+  const descriptor = readdirSync(folder).find((name) => {
+    try {
+      return /\/servicenet-[^/]+\/s \(deleted\)$/.test(readlinkSync(join(folder, name)));
+    } catch {
+      // It was closed meanwhile.
+      return false;
+    }
+  });
+  if (descriptor === undefined) throw new Error('the process inside has no way of its own');
+  return join(folder, descriptor);
+}
 
 /** A question for `a.` by TCP, for printf. */
 const question = String.raw`\x00\x13\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01`;

@@ -129,7 +129,8 @@ export const servers: Readonly<Record<string, Server>> = {
 
 /** A listener, for `hostile-sender.ts`. */
 export interface HostileTarget {
-  readonly protocol: 'tcp' | 'tls' | 'udp' | 'peer';
+  readonly protocol: 'tcp' | 'tls' | 'udp' | 'unix' | 'peer';
+  /** By `unix`: a path. */
   readonly address: string;
   readonly port: number;
   /** By TLS: the protocol that is agreed on. */

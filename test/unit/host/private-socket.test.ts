@@ -22,7 +22,8 @@ test.runIf(process.platform === 'linux')(
   'leads all threads of this process to a server, has no name, and ends with it',
   async () => {
     const server = createServer((socket) => socket.end('here'));
-    const path = (await listenPrivately(server)) ?? '';
+    const way = await listenPrivately(server);
+    const path = way?.path ?? '';
     expect(readdirSync(folder)).toEqual([]);
     expect(await text(connect(path))).toBe('here');
     const thread = new Worker(
@@ -32,6 +33,7 @@ test.runIf(process.platform === 'linux')(
     );
     expect(await once(thread, 'message')).toEqual(['here']);
     await thread.terminate();
+    way?.close();
     server.close();
     await once(server, 'close');
     const after = connect(path);
