@@ -196,6 +196,13 @@ describe('a policy that is bound', () => {
     expect((await create('11')).status).toBe(422);
     expect((await create('10')).status).toBe(201);
   });
+
+  test('lets pass what it has no parameters for, where failurePolicy is Ignore', async () => {
+    const paramRef = { name: 'limits', namespace: 'default', parameterNotFoundAction: 'Deny' };
+    const spec = { ...small, paramKind: { apiVersion: 'v1', kind: 'ConfigMap' }, failurePolicy: 'Ignore' };
+    await enforce(spec, { paramRef });
+    expect((await create('6')).status).toBe(201);
+  });
 });
 
 test('a policy without a binding refuses nothing', async () => {

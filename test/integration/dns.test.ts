@@ -218,6 +218,12 @@ describe('names outside the cluster', () => {
     ]);
   });
 
+  test('whose answer is longer than the client takes come without it, to be asked for by TCP', async () => {
+    const { answers, flags } = await dig(dns.port, 'wide.example.com', '+noedns', '+ignore');
+    expect(answers).toEqual([]);
+    expect(flags).toContain('tc');
+  });
+
   test('that no upstream answers are SERVFAIL; an alias comes alone', async () => {
     expect((await dig(dns.port, 'silent.example.com')).status).toBe('SERVFAIL');
     const none = await startDns(api.client);

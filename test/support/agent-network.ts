@@ -34,6 +34,8 @@ export interface AgentNetworkOptions {
   readonly onAPILoss?: 'hold' | 'withdraw';
   readonly restartGraceSeconds?: number;
   readonly lease?: Partial<LeaseTimes>;
+  /** Where datagrams come from that consent; default: the node. */
+  readonly consentsFrom?: string;
 }
 
 /** Milliseconds after which a request without an answer has failed. */
@@ -390,7 +392,8 @@ export class Machine {
         const { except, ticket } = action;
         const askedAtMs = Number(ticket.split(' ')[1]);
         this.#datagram(action.to, {
-          ...{ on: 'consented', node: this.node, from: this.#address, askedAtMs, except },
+          ...{ on: 'consented', node: this.node, askedAtMs, except },
+          from: this.#network.options.consentsFrom ?? this.#address,
         });
         return;
       }

@@ -97,12 +97,11 @@ function nodeOf(source: PolicySide): string | undefined {
   return source.kind === 'pod' && source.hostNetwork ? source.node : undefined;
 }
 
-/** True when a policy isolates a Pod in a direction. */
+/** True when a policy isolates a Pod, which is not in its node's network, in a direction. */
 function isolates(policy: PolicyRules, pod: PolicyPod, direction: Direction): boolean {
   return (
     policy[direction] !== undefined &&
     policy.namespace === pod.namespace &&
-    !pod.hostNetwork &&
     matchesLabels(policy.podSelector, pod.labels)
   );
 }

@@ -6,7 +6,7 @@ import { MessageFrames } from '../../../src/dns/forwarder.ts';
 
 /**
  * A server of the names outside, which repeats them in lower case. `example.com` has 192.0.2.80; `big.example.com` does
- * not fit UDP; `forged.example.com` is answered with a wrong id, then truly; `silent.example.com` not at all.
+ * not fit UDP, `wide.example.com` does not either, and comes whole; `forged.example.com` is answered with a wrong id, then truly; `silent.example.com` not at all.
  */
 export class FakeUpstream {
   readonly asked: string[] = [];
@@ -29,8 +29,9 @@ export class FakeUpstream {
         udp.send(this.#answer(bytes, { id: id ^ 1, address: '192.0.2.66' }), client.port, client.address);
       }
       const isBig = question.name.startsWith('big.');
+      const isWide = question.name.startsWith('wide.');
       udp.send(
-        this.#answer(bytes, isBig ? { flags: TRUNCATED_RESPONSE, count: 0 } : {}),
+        this.#answer(bytes, isBig ? { flags: TRUNCATED_RESPONSE, count: 0 } : isWide ? { count: 50 } : {}),
         client.port,
         client.address,
       );

@@ -292,6 +292,13 @@ describe('reservations and quarantine', () => {
     expect(allocator.allocations.nextQuarantineEnd).toBeUndefined();
   });
 
+  test('a quarantined address in the status of another Service is not kept', () => {
+    const allocator = allocatorWith(pool('a', ['192.0.2.0/31'], { reuseDelay: '60s' }));
+    allocate(allocator, request('n/1'), [], 0);
+    allocator.remove('n/1', 1000);
+    expect(allocate(allocator, request('n/2'), ['192.0.2.0'], 2000)).toBe('192.0.2.1 Assigned');
+  });
+
   test('a quarantined address may go back to its last Service at once', () => {
     const allocator = allocatorWith(pool('a', ['192.0.2.0/32'], { reuseDelay: '60s' }));
     allocate(allocator, request('n/1'));
@@ -321,6 +328,18 @@ describe('edits of pools', () => {
     allocator.setPools([pool('a', ['198.51.100.0/30'], { shrinkPolicy: 'Reassign' })], []);
     expect(allocator.takeChanged()).toEqual(['n/1']);
     expect(allocate(allocator, one)).toBe('198.51.100.0 Assigned');
+  });
+
+  test.each([
+    ['Retain', '192.0.2.0 Assigned'],
+    ['Reassign', 'NoMatchingPool'],
+  ] as const)('that leave a Service out keep its address, or not: shrinkPolicy %s', (shrinkPolicy, kept) => {
+    const allocator = allocatorWith(pool('a', ['192.0.2.0/30'], { shrinkPolicy }));
+    const one = request('n/1');
+    allocate(allocator, one);
+    const serviceSelector = { matchLabels: { tier: 'other' } };
+    allocator.setPools([pool('a', ['192.0.2.0/30'], { shrinkPolicy, serviceSelector })], []);
+    expect(allocate(allocator, one)).toBe(kept);
   });
 
   test('serve waiting Services, oldest first', () => {

@@ -134,6 +134,14 @@ describe('agents that lose the API server, messages and time', () => {
     }
   });
 
+  test('let go where consents come from another address than that of the node', () => {
+    const network = networkOf(3, { faults: everywhere('api', 6000, 20_000), consentsFrom: '192.0.2.99' });
+    network.runUntil(settledMs);
+    expect(addresses.map(({ address }) => network.holders(address).length)).toEqual([1, 1, 1]);
+    network.runUntil(20_000);
+    expect(addresses.flatMap(({ address }) => network.holders(address))).toEqual([]);
+  });
+
   test.each<['hold' | 'withdraw', boolean]>([
     ['hold', true],
     ['withdraw', false],
