@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listAt, numberAt, parseRecord, textAt } from '../../src/objects/json.ts';
+import { listAt, numberAt, parseRecord, recordAt, textAt } from '../../src/objects/json.ts';
 import { machines, type NodeName } from './addresses.ts';
 import { kubectl } from './control-plane.ts';
 import { suiteTags } from './images.ts';
@@ -11,7 +11,7 @@ import type { Node } from './node.ts';
 import { startKubeProxy } from './peers.ts';
 import { onMachine, run, start, until } from './processes.ts';
 import { program } from './programs.ts';
-import type { Component } from './servicenet.ts';
+import { clusterCidrFlag, type Component } from './servicenet.ts';
 import type { TestResult } from './suite.ts';
 
 /** What a check is given. */
@@ -88,6 +88,7 @@ const checks: readonly Check[] = [
   { name: 'EgressFirewall: denies what its rules do', needs: ['policy'], run: egressFirewall },
   { name: 'flows: who connected, and what a policy denied', needs: ['flows', 'policy'], run: flows },
   { name: 'trace from outside names the node that announces', needs: [], run: traceFromOutside },
+  { name: 'upgrade from three agents a node to one', needs: ['node', 'policy'], run: upgrade },
   // The last: from here on kube-proxy carries Services.
   { name: 'the way back: clean-up on every node, then kube-proxy', needs: ['node'], run: wayBack },
 ];
@@ -428,6 +429,59 @@ async function traceFromOutside(rig: Rig): Promise<string> {
   return owner?.name ?? '';
 }
 
+/** The features that had a DaemonSet each, `servicenet-NAME`, with the ports of their metrics. */
+const formerAgents = [
+  { name: 'node', feature: 'proxy', port: 10249 },
+  { name: 'announcer', feature: 'announce', port: 10263 },
+  { name: 'policy', feature: 'policy', port: 10264 },
+];
+
+/** As docs/deploying.md has it, from DaemonSets with the arguments of then. */
+async function upgrade(rig: Rig): Promise<string> {
+  const system = ['--namespace', 'servicenet-system'];
+  const agent = read(rig, 'daemonset', 'servicenet-agent', ...system);
+  const url = `http://${addressOf(rig, 'echo')}/hostname`;
+  const former = formerAgents.map(({ name }) => `daemonset/servicenet-${name}`);
+  call(rig, ...system, 'delete', 'daemonset', 'servicenet-agent');
+  apply(rig, ...formerAgents.map((each) => formerAgent(agent, each)));
+  for (const each of former) call(rig, ...system, 'rollout', 'status', each, '--timeout=120s');
+  await until('an answer', 60, () => isTrue(() => ask('out', url) !== ''));
+  const [{ name: node } = { name: 'n1' as const }] = rig.nodes;
+  const probe = new Probe('out', url, `http://${podOf(rig, node).ip}:8080/hostname`);
+  await sleep(2000);
+  call(rig, ...system, 'delete', ...former);
+  call(rig, 'apply', '--server-side', '--kustomize', join(rig.directory, 'overlay'));
+  call(rig, ...system, 'rollout', 'status', 'daemonset/servicenet-agent', '--timeout=120s');
+  await sleep(5000);
+  const { gapMs, failedTwice } = await probe.end();
+  must(gapMs <= bounds.planned, `silent for ${gapMs} ms, at most ${bounds.planned} ms are right`);
+  return `gap ${gapMs} ms, ${failedTwice} requests failed`;
+}
+
+/** @param agent the DaemonSet of all features. */
+function formerAgent(agent: unknown, { name, feature, port }: (typeof formerAgents)[number]): object {
+  const labels = { 'app.kubernetes.io/name': `servicenet-${name}` };
+  const spec = recordAt(agent, 'spec', 'template', 'spec');
+  const given = listAt(spec, 'containers').map((each) => recordAt(each));
+  const containers = given.map(
+    ({ name: own, image, imagePullPolicy, env, envFrom, volumeMounts, securityContext }) => ({
+      ...{ name: own, image, imagePullPolicy, env, envFrom, volumeMounts, securityContext },
+      args: [
+        ...['node', `--features=${feature}`, `--metrics-bind-address=127.0.0.1:${port}`],
+        ...(feature === 'announce' ? ['--sysctl-folder=/host/proc/sys'] : [clusterCidrFlag]),
+      ],
+    }),
+  );
+  return {
+    ...{ apiVersion: 'apps/v1', kind: 'DaemonSet' },
+    metadata: { name: `servicenet-${name}`, namespace: 'servicenet-system', labels },
+    spec: {
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { ...spec, containers } },
+    },
+  };
+}
+
 /** As docs/replacing-kube-proxy.md has it. */
 async function wayBack(rig: Rig): Promise<string> {
   const clusterIp = textAt(read(rig, 'service', 'echo', '--namespace', namespace), 'spec', 'clusterIP');
@@ -472,7 +526,7 @@ export function figures({ nodes }: Pick<Rig, 'nodes'>): string[] {
       .split('\n')
       .flatMap((line) => {
         const [, kib = '', seconds = '', of = ''] =
-          /^ *(\d+) +(\d+) .*?(main\.js \S+.*|kube-proxy|coredns|nft -i)/.exec(line) ?? [];
+          /^ *(\d+) +(\d+) .*?(main\.js \S+.*|kube-proxy|coredns|metallb-\w+|nft -i)/.exec(line) ?? [];
         if (of === '') return [];
         return [
           `${node.name}  ${Math.round(Number(kib) / 1024)} MiB RSS  ${seconds} s CPU  ${of.slice(0, 80)}`,

@@ -19,7 +19,7 @@ import { wordsOf } from '../support/dockerfile.ts';
 import { buildImageRoot, debianRoot, imageStage } from '../support/image-root.ts';
 import { pauseImage } from './node.ts';
 import { run } from './processes.ts';
-import { cache, program } from './programs.ts';
+import { cache, metalLbModule, moduleFolder, program } from './programs.ts';
 
 /** What the config of an image says of its process (OCI image specification). */
 interface ImageConfig {
@@ -106,7 +106,19 @@ function agnhostArchive(hasCoreDns: boolean): string {
   return file;
 }
 
-function programArchive(name: 'pause' | 'coredns' | 'echo-basic', tags: readonly string[]): string {
+/** As the manifests of its module name them. */
+function metalLbTags(name: 'controller' | 'speaker'): string[] {
+  const manifest = join(
+    moduleFolder('metallb-controller', metalLbModule),
+    'config/controllers',
+    `${name}.yaml`,
+  );
+  return /image: (\S+)/.exec(readFileSync(manifest, 'utf8'))?.slice(1) ?? [];
+}
+
+type ImageProgram = 'pause' | 'coredns' | 'echo-basic' | 'metallb-controller' | 'metallb-speaker';
+
+function programArchive(name: ImageProgram, tags: readonly string[]): string {
   const built = program(name);
   const hash = createHash('sha256').update(built).update(tags.join(' ')).digest('hex').slice(0, 12);
   const file = join(cache, 'images', `${name}-${hash}.tar`);
@@ -146,12 +158,13 @@ function servicenetArchive(directory: string): string {
 export interface ImageNeeds {
   /** The first time, its build takes as long as Kubernetes'. */
   readonly hasCoreDns: boolean;
+  readonly hasMetalLb: boolean;
   /** The suite of Gateway API runs. */
   readonly hasGateways: boolean;
 }
 
 /** The archives that every node imports. */
-export function makeImages(directory: string, { hasCoreDns, hasGateways }: ImageNeeds): string[] {
+export function makeImages(directory: string, { hasCoreDns, hasMetalLb, hasGateways }: ImageNeeds): string[] {
   mkdirSync(join(directory, 'build'), { recursive: true });
   const coreDnsTags = hasGateways ? suiteImages('registry.k8s.io/coredns/coredns') : [];
   return [
@@ -159,6 +172,12 @@ export function makeImages(directory: string, { hasCoreDns, hasGateways }: Image
     ...(hasCoreDns || hasGateways ? [programArchive('coredns', [coreDnsImage, ...coreDnsTags])] : []),
     ...(hasGateways
       ? [programArchive('echo-basic', suiteImages('registry.k8s.io/gateway-api/echo-basic'))]
+      : []),
+    ...(hasMetalLb
+      ? [
+          programArchive('metallb-controller', metalLbTags('controller')),
+          programArchive('metallb-speaker', metalLbTags('speaker')),
+        ]
       : []),
     agnhostArchive(hasCoreDns),
     servicenetArchive(directory),

@@ -7,7 +7,7 @@ import { runGatewaySuite } from '../gateway-api/suite.ts';
 import { figures, runChecks } from './checks.ts';
 import { startControlPlane } from './control-plane.ts';
 import { Node, words } from './node.ts';
-import { deployCoreDns, startKubeProxy } from './peers.ts';
+import { deployCoreDns, deployMetalLb, startKubeProxy } from './peers.ts';
 import { run, until } from './processes.ts';
 import { deployChart, deployServicenet, endpointsControllers, readComponents } from './servicenet.ts';
 import { runSuite, type TestResult } from './suite.ts';
@@ -48,6 +48,7 @@ if (setting('with') === 'servicenet') {
 } else {
   startKubeProxy(nodes, join(directory, 'pki'), logs);
   deployCoreDns(kubeconfig);
+  if (setting('with').includes('metallb')) await deployMetalLb(kubeconfig);
 }
 console.log(`${setting('with')} is ready after ${seconds()}`);
 

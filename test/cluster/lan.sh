@@ -69,15 +69,15 @@ table inet pods-leave {
 RULES
 done
 
-# A machine behind the gateway: for a client whose address is in no network of the nodes.
+# A machine behind the gateway: for a client whose address is in no network of the nodes, of which the suite takes a /16.
 ip netns add far
 ip -n out link add far type veth peer name eth0 netns far
 ip -n far link set lo up
 ip -n out link set far up
 ip -n far link set eth0 up
-ip -n out address add 192.168.78.1/24 dev far
-ip -n far address add 192.168.78.2/24 dev eth0
+ip -n out address add 172.31.78.1/24 dev far
+ip -n far address add 172.31.78.2/24 dev eth0
 ip -n out address add fd78::1/64 dev far nodad
 ip -n far address add fd78::2/64 dev eth0 nodad
-ip -n far route add default via 192.168.78.1
+ip -n far route add default via 172.31.78.1
 ip -n far -6 route add default via fd78::1

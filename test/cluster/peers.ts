@@ -1,11 +1,11 @@
-/** kube-proxy and CoreDNS, in whose places servicenet is otherwise: the baseline that its results are compared with. */
+/** kube-proxy, CoreDNS and MetalLB, in whose places servicenet is otherwise: the baseline that its results are compared with. */
 import { join } from 'node:path';
 import { ranges } from './addresses.ts';
 import { kubectl } from './control-plane.ts';
 import { coreDnsImage } from './images.ts';
 import type { Node } from './node.ts';
-import { start } from './processes.ts';
-import { program } from './programs.ts';
+import { start, until } from './processes.ts';
+import { metalLbModule, moduleFolder, program } from './programs.ts';
 
 /** The words of kube-proxy in its nftables mode. */
 export function kubeProxyWords(kubeconfig: string, node: string): readonly [string, ...string[]] {
@@ -113,4 +113,24 @@ export function deployCoreDns(kubeconfig: string): void {
   ];
   kubectl(kubeconfig, ['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
   kubectl(kubeconfig, ['-n', 'kube-system', 'rollout', 'status', 'deployment/coredns', '--timeout=180s']);
+}
+
+/** MetalLB by its own manifests, with its own BGP and a pool that is announced by layer 2. */
+export async function deployMetalLb(kubeconfig: string): Promise<void> {
+  const call = (words: readonly string[], input?: string): string => kubectl(kubeconfig, words, input);
+  const native = join(moduleFolder('metallb-controller', metalLbModule), 'config/native');
+  call(['apply', '--server-side', '--kustomize', native]);
+  const namespace = 'metallb-system';
+  for (const each of ['deployment/controller', 'daemonset/speaker'])
+    call(['--namespace', namespace, 'rollout', 'status', each, '--timeout=180s']);
+  const api = { apiVersion: 'metallb.io/v1beta1', metadata: { name: 'lan', namespace } };
+  const items = [
+    { ...api, kind: 'IPAddressPool', spec: { addresses: ranges.loadBalancers } },
+    { ...api, kind: 'L2Advertisement' },
+  ];
+  // Its webhook answers a moment after the controller is ready.
+  await until('the pool of MetalLB', 60, () => {
+    call(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
+    return true;
+  });
 }

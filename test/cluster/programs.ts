@@ -110,6 +110,8 @@ export function program(name: ProgramName): string {
   return built;
 }
 
+export const metalLbModule = 'go.universe.tf/metallb';
+
 /**
  * The folder of a module in Go's module cache, for files that a program is run with.
  *

@@ -35,7 +35,8 @@ const { values } = parseArgs({
 
 const usage = `npm run test:cluster [-- OPTION...]
 
-  --with=servicenet             or kube-proxy,coredns: what carries Services and answers DNS
+  --with=servicenet             or kube-proxy,coredns or kube-proxy,coredns,metallb: what carries Services, answers DNS,
+                                announces addresses
   --components=node,dns         the components of deploy beside those of the overlay homelab
   --chart                       by helm with the chart, and CoreDNS, which the chart does not replace
   --suites=conformance          of ${[...suites.map(({ name }) => name), gatewaySuite].join(', ')}
@@ -109,6 +110,9 @@ async function main(): Promise<void> {
   }
   readComponents(values.components);
   const hasPeers = values.with !== 'servicenet';
+  const hasMetalLb = values.with === 'kube-proxy,coredns,metallb';
+  if (hasPeers && !hasMetalLb && values.with !== 'kube-proxy,coredns')
+    throw new Error(`--with: no "${values.with}"`);
   const hasGateways = values.suites.split(',').includes(gatewaySuite);
   const hasCoreDns = hasPeers || values.chart || values.suites.split(',').includes('core');
   const all: readonly ProgramName[] = [
@@ -117,6 +121,7 @@ async function main(): Promise<void> {
     ...(['kube-scheduler', 'kubelet', 'kubectl', 'agnhost', 'e2e.test'] as const),
     ...(hasPeers || values.checks ? (['kube-proxy'] as const) : []),
     ...(hasCoreDns || hasGateways ? (['coredns'] as const) : []),
+    ...(hasMetalLb ? (['metallb-controller', 'metallb-speaker'] as const) : []),
     ...(hasGateways ? (['gateway-api.test', 'echo-basic'] as const) : []),
     ...(values.chart ? (['helm'] as const) : []),
   ];
@@ -127,7 +132,7 @@ async function main(): Promise<void> {
   const logs = mkdtempSync(join(tmpdir(), 'servicenet-cluster-logs-'));
   mkdirSync(join(directory, 'pki'), { recursive: true });
   try {
-    const images = makeImages(directory, { hasCoreDns, hasGateways });
+    const images = makeImages(directory, { hasCoreDns, hasMetalLb, hasGateways });
     const settings = JSON.stringify({ ...values, directory, logs, images });
     await removeCgroups();
     // With the first process of the namespace all others end, and with them its mounts and networks go.

@@ -141,7 +141,7 @@ function defineKinds(kubeconfig: string, components: readonly Component[]): void
 
 const ovnKinds = ['egressips', 'egressqoses', 'egressfirewalls'].map((name) => `k8s.ovn.org_${name}.yaml`);
 
-const clusterCidrFlag = `--cluster-cidr=${ranges.pods.join(',')}`;
+export const clusterCidrFlag = `--cluster-cidr=${ranges.pods.join(',')}`;
 
 const everywhere = [
   '--all-namespaces',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { recordAt } from '../../../src/objects/json.ts';
-import { moduleFolder, program, type ProgramName } from '../../cluster/programs.ts';
+import { metalLbModule, moduleFolder, program, type ProgramName } from '../../cluster/programs.ts';
 import { freePort } from '../../support/free-port.ts';
 import { Connection } from '../connection.ts';
 import { post } from '../many-objects.ts';
@@ -16,7 +16,7 @@ const group = '/apis/metallb.io/v1beta1';
 /** Creates what MetalLB asks for: its CRDs, from its module, a pool that is announced by ARP, and the Pod of a speaker. */
 export async function installMetalLb({ target }: ServerProcess): Promise<void> {
   const connection = await Connection.open(target);
-  const folder = join(moduleFolder('metallb-controller', 'go.universe.tf/metallb'), 'config/crd/bases');
+  const folder = join(moduleFolder('metallb-controller', metalLbModule), 'config/crd/bases');
   for (const file of await readdir(folder)) {
     const definition: unknown = parse(await readFile(join(folder, file), 'utf8'));
     const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
