@@ -195,13 +195,13 @@ export default tseslint.config(
     plugins: { servicenet: { rules: { units } } },
     rules: {
       'servicenet/units': 'error',
-      // A reader sees such a file as one thing. The state machine of an announcing agent is one, in 450.
-      'max-lines': ['error', { max: 420, skipBlankLines: true, skipComments: true }],
+      // A reader sees such a file as one thing. ARCHITECTURE.md names what is one and longer.
+      'max-lines': ['error', 420],
     },
   },
   {
     files: ['src/network/announcing/agent.ts'],
-    rules: { 'max-lines': ['error', { max: 460, skipBlankLines: true, skipComments: true }] },
+    rules: { 'max-lines': ['error', 600] },
   },
   {
     files: ['src/**/*.{ts,tsx}'],
