@@ -1,6 +1,6 @@
 /** The process that answers browsers (`listener.ts` starts it with the first one), and looks at the cluster for them. */
 import { Socket } from 'node:net';
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { systemClock, type Timer } from '../client/clock.ts';
 import { createLog } from '../telemetry/log.ts';
 import { connectionChecker, type PacketPlace, type TriedConnection } from '../view/trace-connection.ts';
@@ -78,7 +78,8 @@ async function hear(message: ToPage, socket: unknown): Promise<void> {
   }
 }
 
-setPriority(niceness);
+// An ordinary user may not take less than it has.
+setPriority(Math.max(niceness, getPriority()));
 // Ctrl-C on a terminal reaches this process too, which ends with the one that has started it.
 process.on('SIGINT', () => undefined);
 process.on('message', (message, socket) => {

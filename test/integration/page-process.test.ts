@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { getPriority, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
@@ -11,6 +11,7 @@ import { parseRecord, textAt } from '../../src/objects/json.ts';
 import { newCredentials, PageListener } from '../../src/page/listener.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { commandLine } from '../support/command-line.ts';
+import { familyOf } from '../network/support/up-process.ts';
 import { ask, TestTab } from '../support/page.ts';
 
 /** The process of the page, and the commands that lead to it. */
@@ -86,7 +87,11 @@ describe('servicenet up', () => {
       const link = (await commandLine('page', '--kubeconfig', first.kubeconfig)).output.trim();
       expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#k=[\w-]{22}$/);
       expect(link.length).toBeLessThan(74);
+      const { pid = 0 } = first.child;
+      setPriority(pid, 10);
       expect(await open(link)).toContain('"default/kubernetes"');
+      // The process of the page gives way as well: an ordinary user may not take less for it.
+      expect(familyOf(first.child).map((each) => getPriority(Number(each)))).toEqual([10]);
       // Another has a page and a key of its own, at the next free port of the usual ones.
       const taken = createServer().listen(6480, '127.0.0.1');
       // Whoever has it.
