@@ -12,12 +12,12 @@ import { api } from './peers/api.ts';
 import { type Compared, packages, type Part, print, progress } from './peers/compared.ts';
 import { dns } from './peers/dns.ts';
 import { loadBalancer } from './peers/load-balancer.ts';
-import { many } from './peers/many.ts';
 import { memory } from './peers/memory.ts';
 import { nodes } from './peers/nodes.ts';
 import { router } from './peers/router.ts';
 import { services } from './peers/services.ts';
 import { start } from './peers/start.ts';
+import { many } from './peers/up.ts';
 
 const usual = { memory, dns, start, api, router, nodes, services, 'load-balancer': loadBalancer };
 const parts: Readonly<Record<string, Part>> = { ...usual, many };

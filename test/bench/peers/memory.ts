@@ -6,18 +6,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createTransport } from '../../../src/client/connect.ts';
 import { offerAddresses } from '../../../src/commands/default-pool.ts';
 import { kubeProxyWords } from '../../cluster/peers.ts';
-import { familyOf } from '../../network/support/up-process.ts';
 import { freePort } from '../../support/free-port.ts';
 import { askByDnsperf } from '../dnsperf.ts';
 import { createServices, createShop, deleteServices } from '../forwarding-objects.ts';
 import { load, residentMiB } from '../http-load.ts';
-import { MeasuredProcess, pssMiBOf } from '../measured-process.ts';
+import { MeasuredProcess } from '../measured-process.ts';
 import { type Command, type OwnProcess, serviceAccount, startOwn, untilReady } from '../own-commands.ts';
 import { createRoute, host, startBackend } from '../routing.ts';
 import { ServerProcess } from '../server-process.ts';
 import { atMost, atMostOfPeer, type Compared, type Part, progress } from './compared.ts';
 import { startCoreDns } from './dns.ts';
 import { installMetalLb, startMetalLbController, startMetalLbSpeaker } from './metallb.ts';
+import { memoryOfUp } from './up.ts';
 
 const restMs = 20_000;
 const services = 1000;
@@ -31,7 +31,7 @@ type Figures = Readonly<Record<Command, number>>;
 export const memory: Part = {
   needs: ['dnsperf', 'nft'],
   peers: ['kube-proxy', 'coredns', 'metallb-controller', 'metallb-speaker'],
-  measure: async (isAlone) => [...(await inCluster(isAlone)), ...(await ofUp())],
+  measure: async (isAlone) => [...(await inCluster(isAlone)), ...(await memoryOfUp())],
 };
 
 /** Programs that run, and the ports of their own. */
@@ -204,25 +204,4 @@ function loadRows(before: Figures, { withServices, afterLoad }: Loaded): readonl
       ...{ ours: afterLoad[command] / withServices[command], goal: atMost(1.1) },
     },
   ]);
-}
-
-async function ofUp(): Promise<readonly Compared[]> {
-  const rows: Compared[] = [];
-  for (const [network, goal] of [
-    ['off', 130],
-    ['on', 230],
-  ] as const) {
-    progress(`memory: up --network=${network}, 20 s at rest`);
-    let ours = 0;
-    // The first start compiles.
-    for (const restFor of [3000, restMs]) {
-      const up = await ServerProcess.start(['--network', network, '--log-level', 'error'], []);
-      await delay(restFor);
-      ours = await pssMiBOf([up.pid, ...familyOf(up).map(Number)]);
-      await up.stop();
-    }
-    const name = `memory: up --network=${network} at rest, PSS of all processes`;
-    rows.push({ name, unit: 'MiB', ours, goal: atMost(goal) });
-  }
-  return rows;
 }
