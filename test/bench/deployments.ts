@@ -3,7 +3,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { listAt, numberAt, textAt } from '../../src/objects/json.ts';
 
 const perDeployment = 50;
-const deadline = 600_000;
+const deadline = 300_000;
 
 /** Those of a list. */
 export async function items(client: Transport, path: string): Promise<readonly unknown[]> {

@@ -9,7 +9,7 @@ import { program, type ProgramName } from '../cluster/programs.ts';
 import { missingFor, missingProgram } from '../network/support/gate.ts';
 import { isInside, podAddress, runInside } from './own-network.ts';
 import { api } from './peers/api.ts';
-import { type Compared, packages, type Part, print, progress } from './peers/compared.ts';
+import { type Compared, lineOf, packages, type Part, print, progress } from './peers/compared.ts';
 import { dns } from './peers/dns.ts';
 import { loadBalancer } from './peers/load-balancer.ts';
 import { memory } from './peers/memory.ts';
@@ -42,7 +42,9 @@ const rows: Compared[] = [];
 const failed: string[] = [];
 for (const { name, part } of chosen) {
   try {
-    rows.push(...(await part.measure(isAlone)));
+    const measured = await part.measure(isAlone);
+    rows.push(...measured);
+    for (const row of measured) progress(lineOf(row));
   } catch (error) {
     failed.push(name);
     progress(`${name} failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);

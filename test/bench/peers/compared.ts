@@ -81,6 +81,12 @@ function verdictOf(row: Compared): string {
   return met === undefined ? 'no peer' : met ? 'met' : 'MISSED';
 }
 
+/** A row in a few words, for those who wait for the table. */
+export function lineOf(row: Compared): string {
+  const peer = row.peer === undefined ? '' : ` (${row.peer.name}: ${figure(row.peer.value)})`;
+  return `${row.name}: ${figure(row.ours)} ${row.unit}${peer} ${verdictOf(row)}`.trimEnd();
+}
+
 /** Prints the table, and writes bench-results/peers.json. */
 export async function print(rows: readonly Compared[]): Promise<void> {
   const { length: cores, 0: first } = cpus();
