@@ -111,7 +111,10 @@ const flagsOfOthers: Readonly<Record<string, readonly string[]>> = {
   'docs/deploying.md': ['--build-arg', '--disable'],
   'docs/internals.md': ['--max-semi-space-size'],
   'docs/migrating-from-metallb.md': ['--webhook-mode'],
-  'docs/performance.md': ['--max-semi-space-size', '--only', '--services'],
+  'docs/performance.md': [
+    ...['--max-semi-space-size', '--only', '--services'],
+    ...['--lite-mode', '--no-wasm-tier-up', '--optimize-for-size', '--single-threaded-gc', '--v8-pool-size'],
+  ],
   'docs/policies.md': ['--disable-network-policy'],
   'docs/replacing-kube-proxy.md': ['--disable-kube-proxy', '--feature-gates', '--force-conflicts'],
 };
