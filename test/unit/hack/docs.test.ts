@@ -113,7 +113,7 @@ const flagsOfOthers: Readonly<Record<string, readonly string[]>> = {
   'docs/migrating-from-metallb.md': ['--webhook-mode'],
   'docs/performance.md': [
     ...['--max-semi-space-size', '--only', '--services'],
-    ...['--lite-mode', '--no-wasm-tier-up', '--optimize-for-size', '--single-threaded-gc', '--v8-pool-size'],
+    ...['--lite-mode', '--no-wasm-tier-up', '--optimize-for-size', '--single-threaded-gc'],
   ],
   'docs/policies.md': ['--disable-network-policy'],
   'docs/replacing-kube-proxy.md': ['--disable-kube-proxy', '--feature-gates', '--force-conflicts'],
