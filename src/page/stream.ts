@@ -14,7 +14,7 @@ import type { Viewers } from './viewers.ts';
 
 /** The first message has to come so soon. */
 const firstMessageMs = 2000;
-/** Bytes that wait to be sent, above which a tab gets no more rows until it has read all. */
+/** Bytes that wait to be sent beside a state, above which a tab gets no more rows until it has read all. */
 const mostBuffered = 4 * 1024 * 1024;
 /** Between two states: a tab that asks for one after the other gets the last. */
 const stateMs = 250;
@@ -47,6 +47,8 @@ export class Stream implements FollowerListener {
   #timer: Timer | undefined;
   #stateAt = -stateMs;
   #isBeginning = false;
+  /** Bytes of a state that the tab has not read to its end. */
+  #stateBytes = 0;
   /** Changes that were not sent, as the tab has not read what came before. */
   #hasMissed = false;
   #leave: (() => void) | undefined;
@@ -182,7 +184,10 @@ export class Stream implements FollowerListener {
     this.#feed = feed;
     const text = await feed.state();
     await turnForLongWork();
-    this.#send(`{"state":${text}}`);
+    // That of a large cluster waits for longer than the next change.
+    const before = this.#socket.bufferedAmount;
+    this.#send(`{"state":${text}}`, () => (this.#stateBytes = 0));
+    this.#stateBytes = this.#socket.bufferedAmount - before;
     for (const changes of feed.changedMeanwhile()) {
       const next = feed.changes(changes);
       if (next !== undefined) this.#send(next);
@@ -195,12 +200,13 @@ export class Stream implements FollowerListener {
   }
 
   #isBehind(): boolean {
-    return this.#hasMissed || this.#socket.bufferedAmount > mostBuffered;
+    return this.#hasMissed || this.#socket.bufferedAmount > this.#stateBytes + mostBuffered;
   }
 
-  #send(text: string): void {
+  #send(text: string, sent?: () => void): void {
     if (!this.#isOpen()) return;
     this.#socket.send(text, () => {
+      sent?.();
       if (this.#hasMissed && this.#socket.bufferedAmount === 0) this.#beginOnce();
     });
   }

@@ -212,6 +212,45 @@ describe('a tab', () => {
       for (const tab of [slow, other]) tab.socket.terminate();
     },
   );
+
+  test(
+    'gets the changes behind a state of many megabytes, and not that state again',
+    { timeout: 300_000 },
+    async () => {
+      const path = await makeNamespace('large');
+      const spec = { schedulerName: 'nobody', containers: [{ name: 'c', image: 'nginx' }] };
+      const fail = (name: string, message: string) =>
+        server.client.request('PATCH', `${path}/pods/${name}/status`, {
+          ...{ body: { status: { phase: 'Failed', message } }, contentType: 'application/merge-patch+json' },
+        });
+      // Far more than the buffers of the kernel take.
+      for (let n = 0; n < 32; n++) {
+        await make(`${path}/pods`, { metadata: { name: `web-${n}` }, spec });
+        await fail(`web-${n}`, 'x'.repeat(512 * 1024));
+      }
+      const follow = { view: 'map', namespace: 'large' } as const;
+      const other = new TestTab(page.port);
+      await other.follow(follow);
+      await vi.waitFor(() => expect(other.row('pod', 'large/web-31')).toBeDefined(), patience);
+      const slow = new TestTab(page.port);
+      await slow.follow(follow);
+      slow.socket.pause();
+      for (let round = 1; round <= 10; round++) {
+        await fail('web-0', `round ${round}`);
+        await vi.waitFor(
+          () => expect(textAt(other.row('pod', 'large/web-0'), 'trouble', 'message')).toBe(`round ${round}`),
+          patience,
+        );
+      }
+      slow.socket.resume();
+      await vi.waitFor(
+        () => expect(textAt(slow.row('pod', 'large/web-0'), 'trouble', 'message')).toBe('round 10'),
+        patience,
+      );
+      expect(slow.messages.filter((message) => 'state' in message)).toHaveLength(1);
+      for (const tab of [slow, other]) tab.socket.terminate();
+    },
+  );
 });
 
 describe('answers', () => {
