@@ -11,7 +11,7 @@ const pathOnly = 0o10000000;
 export interface PrivateSocket {
   /** For all threads of this process. */
   readonly path: string;
-  /** Ends the way. The server goes on: its descriptor may be another process' by now. */
+  /** Ends the way; a second call does nothing. The server goes on: its descriptor may be another process' by now. */
   close(): void;
 }
 
@@ -25,16 +25,23 @@ export interface PrivateSocket {
 export async function listenPrivately(server: Server): Promise<PrivateSocket | undefined> {
   if (process.platform !== 'linux') return undefined;
   let folder: string | undefined;
+  let descriptor: number | undefined;
+  // The number may be another file's by the second time.
+  const close = (): void => {
+    if (descriptor !== undefined) closeSync(descriptor);
+    descriptor = undefined;
+  };
   try {
     folder = mkdtempSync(join(tmpdir(), 'servicenet-'));
     const name = join(folder, 's');
     await listenWith(server, { path: name });
-    const descriptor = openSync(name, pathOnly);
+    descriptor = openSync(name, pathOnly);
     const path = `/proc/self/fd/${descriptor}`;
     (await connectSocket(new Socket(), { path })).destroy();
-    return { path, close: () => closeSync(descriptor) };
+    return { path, close };
   } catch {
     // No temporary folder, a path that is too long, no /proc: its users have another way.
+    close();
     server.close();
     return undefined;
   } finally {

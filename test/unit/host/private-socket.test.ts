@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,6 +34,10 @@ test.runIf(process.platform === 'linux')(
     expect(await once(thread, 'message')).toEqual(['here']);
     await thread.terminate();
     way?.close();
+    // Gets the number that is free now.
+    const other = openSync(folder, 'r');
+    way?.close();
+    closeSync(other);
     server.close();
     await once(server, 'close');
     const after = connect(path);
