@@ -71,6 +71,24 @@ export function halves({ elements, chains }: TableListing): readonly string[] {
   return wrong;
 }
 
+/**
+ * Those of {@link halves} that the kernel says so, too: a listing passes elements over while the kernel makes the hash table
+ * of their set larger (`rhashtable_walk_next`), but a look-up finds them. What is gone by the next listing is no half.
+ */
+export async function confirmedHalves(host: Host, family: 'ip' | 'ip6'): Promise<readonly string[]> {
+  const confirmed: string[] = [];
+  for (const half of halves(await listTable(host, family))) {
+    const [, destination = '', list = '', slot = ''] =
+      /^\S+ (.+) → pick-([a-z-]+)-\d+\S*: no endpoint (\d+)$/.exec(half) ?? [];
+    const element = `{ ${[...destination.split(' '), slot].join(' . ')} }`;
+    const words = ['get', 'element', family, 'servicenet', `${list}-endpoints`, element];
+    if (slot === '' || (await host.exec('nft', words)).exitCode !== 0) confirmed.push(half);
+  }
+  if (confirmed.length === 0) return [];
+  const next = new Set(halves(await listTable(host, family)));
+  return confirmed.filter((half) => next.has(half));
+}
+
 function keysOf(elements: TableListing['elements'], map: string): ReadonlyMap<string, string> {
   return new Map((elements.get(map) ?? []).map((entry) => splitEntry(entry)));
 }
