@@ -86,7 +86,7 @@ function elsewhereText(elsewhere: readonly string[]): string {
 
 /** Bytes that the kernel keeps until they are read. */
 const receiveBytes = 8 * 1024 * 1024;
-/** Milliseconds between two looks at what the kernel has told: each wakes this process, and events come by the thousand. */
+/** Milliseconds between two reads of events: to wait for each would wake this process for each. */
 const readMs = 50;
 /** Events of one turn of the event loop. */
 const eachRead = 500;
