@@ -96,7 +96,7 @@ export interface ApiServer {
   readonly port: number;
   /** Serves a connection that came by another way than the port. */
   accept(connection: Socket): void;
-  /** The same without TLS, where nobody else can be on the way. */
+  /** The same without TLS, for connections of this process. */
   acceptPlain(connection: Socket): void;
   /** Ends open watches, lets requests in flight finish, and closes; a second call closes at once. */
   close(): Promise<void>;

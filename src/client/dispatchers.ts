@@ -95,7 +95,7 @@ function poolSettings(use: PoolUse, shared: number) {
   return {
     connections: isShared ? shared : null,
     pipelining: 1,
-    // Watches that share a connection would hold each other up, and undici's sessions end with errors that nobody hears.
+    // Watches that share a connection would hold each other up, and undici's sessions end with errors that have no listener.
     allowH2: false,
     maxResponseSize: isShared ? largestAnswer : unlimited,
   };

@@ -34,7 +34,7 @@ const madeAnew = 'the process of the cluster network has ended: it is made anew,
 export interface AcceptConnections {
   /** Those to its address on the LAN. */
   readonly tls: (socket: Socket) => void;
-  /** Those of the process inside, which come without TLS and are nobody else's. */
+  /** Those of the process inside, without TLS. */
   readonly plain: (socket: Socket) => void;
 }
 

@@ -129,7 +129,7 @@ async function serve(socket: Socket, { network, pageLink }: Controlled): Promise
 
 /**
  * Answers a viewer of flows until it goes away: one line of JSON with those that are known, `{"known":[…]}`, then one for
- * each of what comes, `{"flows":[…],"lost":0}`. `lost` is what was not told since the viewer came.
+ * each of what comes, `{"flows":[…],"lost":0}`. `lost` counts those that were left out since the viewer came.
  *
  * @param request its members are those of a filter (`readFlowFilter`), and `last`.
  * @throws {Error} where there can be no flows.

@@ -1,21 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Transport } from '../../src/client/transport.ts';
 import { listAt, numberAt, textAt } from '../../src/objects/json.ts';
+import { until } from './until.ts';
 
 const perDeployment = 50;
-const deadline = 300_000;
+const deadlineMs = 300_000;
 
 /** Those of a list. */
 export async function items(client: Transport, path: string): Promise<readonly unknown[]> {
   return listAt((await client.request('GET', path)).json(), 'items');
-}
-
-async function until(what: string, pause: number, isDone: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + deadline;
-  while (!(await isDone())) {
-    if (performance.now() > end) throw new Error(`${what}: not in ${deadline} ms`);
-    await sleep(pause);
-  }
 }
 
 function deployment(name: string): object {
@@ -47,10 +39,14 @@ function service(name: string): object {
 
 /** Waits until so many nodes are Ready. A list of a thousand is work, too: then it is asked for less often. */
 export async function untilNodesReady(client: Transport, count: number): Promise<void> {
-  await until('nodes ready', count > 100 ? 500 : 100, async () => {
-    const all = await items(client, '/api/v1/nodes');
-    return all.filter(isReady).length >= count;
-  });
+  await until(
+    'nodes ready',
+    async () => {
+      const all = await items(client, '/api/v1/nodes');
+      return all.filter(isReady).length >= count;
+    },
+    { deadlineMs, pauseMs: count > 100 ? 500 : 100 },
+  );
 }
 
 function isReady(node: unknown): boolean {
@@ -74,15 +70,23 @@ export async function runDeployments(client: Transport, pods: number): Promise<n
     await client.request('POST', apps, { body: deployment(name) });
     await client.request('POST', '/api/v1/namespaces/default/services', { body: service(name) });
   }
-  await until('replicas available', pause, async () => {
-    const all = await items(client, apps);
-    return (
-      all.reduce<number>((sum, each) => sum + numberAt(each, 'status', 'availableReplicas'), 0) >= expected
-    );
-  });
-  await until('endpoints written', pause, async () => {
-    const slices = await items(client, '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices');
-    return slices.reduce<number>((sum, slice) => sum + listAt(slice, 'endpoints').length, 0) >= expected;
-  });
+  await until(
+    'replicas available',
+    async () => {
+      const all = await items(client, apps);
+      return (
+        all.reduce<number>((sum, each) => sum + numberAt(each, 'status', 'availableReplicas'), 0) >= expected
+      );
+    },
+    { deadlineMs, pauseMs: pause },
+  );
+  await until(
+    'endpoints written',
+    async () => {
+      const slices = await items(client, '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices');
+      return slices.reduce<number>((sum, slice) => sum + listAt(slice, 'endpoints').length, 0) >= expected;
+    },
+    { deadlineMs, pauseMs: pause },
+  );
   return expected;
 }

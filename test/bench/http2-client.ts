@@ -10,7 +10,7 @@ export class Http2Client {
   private constructor(session: ClientHttp2Session, token: string) {
     this.#session = session;
     this.#token = token;
-    session.on('error', () => undefined); // each request is told
+    session.on('error', () => undefined); // each request fails by it
   }
 
   static async open({ url, ca, token, identity }: Target): Promise<Http2Client> {

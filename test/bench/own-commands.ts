@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '../support/free-port.ts';
 import type { Target } from './connection.ts';
 import { MeasuredProcess } from './measured-process.ts';
+import { until } from './until.ts';
 
 /** Our programs that run in clusters. */
 export type Command = 'dns' | 'controller' | 'node' | 'router';
@@ -30,13 +30,13 @@ export async function startOwn(command: Command, flags: readonly string[]): Prom
 
 /** Waits until a program is ready. @throws {Error} where it ends, or is not within a minute. */
 export async function untilReady({ process: measured, url }: OwnProcess): Promise<void> {
-  const isReady = async (): Promise<boolean> => (await fetch(`${url}/readyz`)).ok;
-  const end = performance.now() + 60_000;
-  while (!(await isReady().catch(() => false))) {
+  await until(`${url}/readyz`, async () => {
     await measured.cpuSeconds(); // throws where it has ended
-    if (performance.now() > end) throw new Error(`${url} does not become ready`);
-    await delay(100);
-  }
+    return await fetch(`${url}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  });
 }
 
 /** Flags of a Pod's service account, whose files are written into a folder. */

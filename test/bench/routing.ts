@@ -11,6 +11,7 @@ import { load, type Load, median, residentMiB } from './http-load.ts';
 import { cpuSecondsOf, MeasuredProcess } from './measured-process.ts';
 import { type OwnProcess, startOwn, untilReady } from './own-commands.ts';
 import { podAddress } from './own-network.ts';
+import { until } from './until.ts';
 
 /** The host of the Ingress. */
 export const host = 'web.test';
@@ -105,9 +106,10 @@ backend out
 `,
   );
   const haproxy = new MeasuredProcess('haproxy', ['-f', file, '-db']);
-  while ((await fetch(`http://127.0.0.1:${port}`).catch(() => undefined))?.ok !== true) {
-    await haproxy.cpuSeconds();
-  }
+  await until('haproxy', async () => {
+    await haproxy.cpuSeconds(); // throws where it has ended
+    return (await fetch(`http://127.0.0.1:${port}`).catch(() => undefined))?.ok === true;
+  });
   return { port, pid: haproxy.pid, stop: () => haproxy.stop() };
 }
 

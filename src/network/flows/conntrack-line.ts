@@ -11,7 +11,7 @@ export interface Tuple {
   readonly destinationPort: number;
 }
 
-/** A connection of the kernel's connection tracking, as it says itself (`conntrack-event.ts`), or as a line of `conntrack -L` has it. */
+/** A connection of the kernel's connection tracking: an event (`conntrack-event.ts`), or a line of `conntrack -L`. */
 export interface TrackedConnection {
   /** `listed`: it was there. */
   readonly event: 'new' | 'update' | 'destroy' | 'listed';

@@ -4,7 +4,7 @@ export interface Trouble {
   readonly message: string;
 }
 
-/** A condition that was looked at; a chain of them ends with the first that is not met. */
+/** A condition that was checked; a chain of them ends with the first that is not met. */
 export interface Check {
   readonly isMet: boolean;
   /** Without a full stop. */

@@ -10,6 +10,7 @@ import { connect, createAndGet, getOf, type Measured, measure, network, type Rat
 import { serverAlone, service, services as path, settled } from '../requests.ts';
 import { ServerProcess } from '../server-process.ts';
 import { atLeast, atLeastOfPeer, atMost, type Compared, type Part, progress } from './compared.ts';
+import { until } from '../until.ts';
 
 const creates = 10_000;
 /** kube-apiserver takes minutes for as many as ours. */
@@ -98,10 +99,10 @@ async function untilReady(target: Target, running: readonly MeasuredProcess[]): 
     connection.close();
     return true;
   };
-  while (!(await isReady().catch(() => false))) {
-    for (const one of running) await one.cpuSeconds();
-    await delay(300);
-  }
+  await until('kube-apiserver', async () => {
+    for (const one of running) await one.cpuSeconds(); // throws where it has ended
+    return await isReady().catch(() => false);
+  });
 }
 
 function rowsOf(ours: Rates, peer: Rates | undefined): readonly Compared[] {

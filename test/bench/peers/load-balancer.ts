@@ -12,6 +12,7 @@ import { startOwn } from '../own-commands.ts';
 import { ServerProcess } from '../server-process.ts';
 import { atMostOfPeer, type Compared, type Goal, type Part, progress } from './compared.ts';
 import { installMetalLb, startMetalLbController } from './metallb.ts';
+import { until } from '../until.ts';
 
 const services = 1000;
 const restMs = 20_000;
@@ -88,16 +89,13 @@ async function assign(
 
 async function untilAssigned({ target }: ServerProcess): Promise<void> {
   const connection = await Connection.open(target);
-  const end = performance.now() + deadlineMs;
-  for (;;) {
+  const isAssigned = async (): Promise<boolean> => {
     const answer = await connection.request({ method: 'GET', path: '/api/v1/namespaces/shop/services' });
     const list: unknown = JSON.parse(answer.toString());
-    const waiting = listAt(list, 'items').filter(
-      (item) => listAt(item, 'status', 'loadBalancer', 'ingress').length === 0,
+    return listAt(list, 'items').every(
+      (item) => listAt(item, 'status', 'loadBalancer', 'ingress').length > 0,
     );
-    if (waiting.length === 0) break;
-    if (performance.now() > end) throw new Error(`${waiting.length} Services are still without an address`);
-    await delay(100);
-  }
+  };
+  await until('addresses of all Services', isAssigned, { deadlineMs });
   connection.close();
 }

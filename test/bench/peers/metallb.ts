@@ -1,6 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { recordAt } from '../../../src/objects/json.ts';
 import { metalLbModule, moduleFolder, program, type ProgramName } from '../../cluster/programs.ts';
@@ -9,6 +8,7 @@ import { Connection } from '../connection.ts';
 import { post } from '../many-objects.ts';
 import { MeasuredProcess } from '../measured-process.ts';
 import type { ServerProcess } from '../server-process.ts';
+import { until } from '../until.ts';
 
 const namespace = 'metallb-system';
 const group = '/apis/metallb.io/v1beta1';
@@ -34,7 +34,7 @@ export async function installMetalLb({ target }: ServerProcess): Promise<void> {
       () => true,
       () => false,
     );
-  while (!(await isServed())) await delay(100);
+  await until(list.path, isServed);
   await post(connection, `${group}/namespaces/${namespace}/ipaddresspools`, {
     apiVersion: 'metallb.io/v1beta1',
     kind: 'IPAddressPool',

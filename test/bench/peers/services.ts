@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { kubeProxyWords } from '../../cluster/peers.ts';
 import { createServices, createShop } from '../forwarding-objects.ts';
@@ -10,6 +9,7 @@ import { MeasuredProcess } from '../measured-process.ts';
 import { startOwn } from '../own-commands.ts';
 import { ServerProcess } from '../server-process.ts';
 import { atMostOfPeer, type Compared, type Goal, type Part, progress } from './compared.ts';
+import { until } from '../until.ts';
 
 const count = 5000;
 const endpointsEach = 10;
@@ -80,11 +80,11 @@ async function load(name: string, start: () => Proxy | Promise<Proxy>): Promise<
   progress(`services: ${name}`);
   const started = performance.now();
   const { process: proxy, url } = await start();
-  while (!metric.test(await metricsOf(url))) {
-    if (performance.now() - started > deadlineMs) throw new Error(`${name} does not sync`);
+  const hasSynced = async (): Promise<boolean> => {
     await proxy.cpuSeconds(); // throws where it has ended
-    await delay(100);
-  }
+    return metric.test(await metricsOf(url));
+  };
+  await until(`the first sync of ${name}`, hasSynced, { deadlineMs });
   const seconds = (performance.now() - started) / 1000;
   const took = { seconds, cpuSeconds: await proxy.cpuSecondsOfAll(), residentMiB: await proxy.residentMiB() };
   await proxy.stop();
