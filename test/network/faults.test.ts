@@ -82,7 +82,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
   it('what an agent that was killed has left of other Services goes when the next one starts', async () => {
     const { host } = cluster.network.at('node-1').machine;
     const listing = async (): Promise<string> => (await host.exec('nft', ['list', 'ruleset'])).stdout;
-    await cluster.service('left', { clusterIP: '10.96.2.9' });
+    await cluster.service('left', { clusterIP: '10.96.2.10' });
     await endpoints('left', ['a-1']);
     const shapes: readonly object[] = [
       {},
@@ -97,7 +97,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
       await slice(`gone-${i}`, 3 + 7 * i, i);
     }
     const agent = startProcess('node-1');
-    await expectFrom('client', '10.96.2.9', 'a-1');
+    await expectFrom('client', '10.96.2.10', 'a-1');
     await expect.poll(listing).toContain('10.251.4.31');
     agent.kill('SIGKILL');
     await once(agent, 'exit');
