@@ -95,18 +95,18 @@ class EndpointsReconciler {
   }
 
   /**
-   * Runs when the work begins, after an election: removes Endpoints that lost their Service while no controller ran
+   * Runs when the work begins, after an election: removes Endpoints that lost their Service before the caches had it
    * (`checkLeftoverEndpoints`), except for locks of elections.
    */
   async #lookForLeftovers(signal: AbortSignal): Promise<boolean> {
-    const synced = await this.#endpoints.synced(signal);
+    const synced = await Promise.all([this.#services, this.#endpoints].map((cache) => cache.synced(signal)));
     for (const object of this.#endpoints.cache.values()) {
       if (Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation)) continue;
       for (const key of this.#markDue([keyOf(object)])) {
         this.#loop.enqueue(key, { priority: Priority.resync });
       }
     }
-    return synced;
+    return synced.every(Boolean);
   }
 
   async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
@@ -194,7 +194,9 @@ class EndpointsReconciler {
     // gone.
     const ours = existing === undefined || this.#deletedServices.has(key) || this.#context.serves(existing);
     const stands = existing !== undefined || this.#writes.pendingMs(key) > 0;
-    if (ours && stands && (due || (await this.#isOurs(key, signal)))) {
+    const toDelete = ours && stands && (due || (await this.#isOurs(key, signal)));
+    // The cache may not show their Service yet, unless it has shown how the Service was deleted.
+    if (toDelete && (this.#deletedServices.has(key) || !(await this.#isThere(key, signal)))) {
       const uid = existing?.metadata.uid;
       const { namespace, name } = splitKey(key);
       try {
