@@ -15,6 +15,7 @@ import { hostname } from 'node:os';
 import type { ControllerConfig } from '../flags/controller.ts';
 import { loadControllers } from '../controllers/catalog.ts';
 import { runControllers } from '../controllers/run.ts';
+import { returnUnusedMemory } from '../host/unused-memory.ts';
 import { allControllers } from '../platforms/catalog.ts';
 import { announceSelectors } from '../network/announcing/agent-report.ts';
 import { matchesLabels } from '../objects/labels/labels.ts';
@@ -134,6 +135,7 @@ async function writerOf(
 export async function controller(config: ControllerConfig): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
+  const stopReturning = returnUnusedMemory(log);
   const metrics = new Metrics();
   const transport = await connectCluster(config.cluster, metrics);
   try {
@@ -178,6 +180,7 @@ export async function controller(config: ControllerConfig): Promise<void> {
     }
   } finally {
     await transport.close();
+    stopReturning();
     signal.release();
   }
 }

@@ -6,6 +6,7 @@ import { PermissionTracker } from '../client/permission-tracker.ts';
 import type { DnsConfig } from '../flags/dns.ts';
 import { DnsServer } from '../dns/dns-server.ts';
 import type { Upstream } from '../dns/forwarder.ts';
+import { returnUnusedMemory } from '../host/unused-memory.ts';
 import { dnsServiceKey } from '../network/dns/dns-service.ts';
 import { parseResolvConf } from '../network/dns/resolv-conf.ts';
 import { Metrics } from '../telemetry/metrics.ts';
@@ -24,6 +25,7 @@ export async function dns(
   worker: Worker = firstWorker({ command: 'dns', config }),
 ): Promise<void> {
   const { log, host, signal } = worker;
+  const stopReturning = returnUnusedMemory(log);
   const stop = new AbortController();
   const metrics = new Metrics();
   const upstreams = await upstreamServers(config);
@@ -68,6 +70,7 @@ export async function dns(
     }
   } finally {
     await server.close();
+    stopReturning();
     signal.release();
   }
 }

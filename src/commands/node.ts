@@ -11,7 +11,7 @@ import { ResourceClient } from '../client/resource-client.ts';
 import { bgpPeers, configMaps, leases, resourceName } from '../client/resources.ts';
 import { holdNames } from '../host/held-names.ts';
 import { type Host, type NetlinkHost, ProgramMissingError } from '../host/host.ts';
-import { returnFreedMemory } from '../host/freed-memory.ts';
+import { returnUnusedMemory } from '../host/unused-memory.ts';
 import { localHost, sysctlIn } from '../host/local-host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../node/forwarding/agent.ts';
 import { announceSelectors } from '../network/announcing/agent-report.ts';
@@ -52,7 +52,7 @@ export async function node(config: NodeConfig): Promise<void> {
     return;
   }
   const signal = untilSignal(log);
-  const stopReturning = returnFreedMemory(log);
+  const stopReturning = returnUnusedMemory(log);
   const stop = new AbortController();
   signal.received.then(
     () => stop.abort(),

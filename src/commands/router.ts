@@ -10,6 +10,7 @@ import { InformerFactory } from '../client/informers/shared-informer.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { leases } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
+import { returnUnusedMemory } from '../host/unused-memory.ts';
 import type { RouterConfig } from '../flags/router.ts';
 import { textAt } from '../objects/json.ts';
 import { gatewayClassLoop } from '../router/gateway/classes.ts';
@@ -36,6 +37,7 @@ export async function router(
   worker: Worker = firstWorker({ command: 'router', config }),
 ): Promise<void> {
   const { log, host, signal } = worker;
+  const stopReturning = returnUnusedMemory(log);
   const stop = new AbortController();
   const writing = new AbortController();
   const metrics = new Metrics();
@@ -118,6 +120,7 @@ export async function router(
     }
   } finally {
     await server.close();
+    stopReturning();
     signal.release();
   }
 }

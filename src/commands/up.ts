@@ -6,7 +6,7 @@ import type { UpConfig } from '../flags/up.ts';
 import type { ClusterNetwork } from '../emulation/cluster-network.ts';
 import { serveControl } from '../emulation/control-socket.ts';
 import { askFlows, controlSocketPath } from '../host/control-client.ts';
-import { returnFreedMemory } from '../host/freed-memory.ts';
+import { returnUnusedMemory } from '../host/unused-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
 import { kubeconfigOfUp } from './choices.ts';
@@ -32,7 +32,7 @@ export async function up(config: UpConfig): Promise<number> {
   if (missing !== undefined) return missing;
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
-  const stopReturning = returnFreedMemory(log);
+  const stopReturning = returnUnusedMemory(log);
   // The started parts, which are stopped in reverse order, also if the start fails half way.
   const started: End[] = [];
   try {

@@ -1,7 +1,7 @@
 /** The process inside the namespaces that `network-sandbox.ts` makes. */
 import { flushCompileCache } from 'node:module';
 import { createServer } from 'node:net';
-import { returnFreedMemory } from '../host/freed-memory.ts';
+import { returnUnusedMemory } from '../host/unused-memory.ts';
 import { listenPrivately, type PrivateSocket } from '../host/private-socket.ts';
 import { createLog } from '../telemetry/log.ts';
 import { type ResponsesMessage, answerCalls, type FirstMessage, type FlowsMessage } from './protocol.ts';
@@ -45,7 +45,7 @@ export async function serveNetwork(images: ProgramImages): Promise<void> {
         (responses) => void process.send?.({ responses } satisfies ResponsesMessage),
         (viewer, news) => void process.send?.({ viewer, news } satisfies FlowsMessage),
       );
-      returnFreedMemory(log);
+      returnUnusedMemory(log);
       network = started.network;
       return { handle: started.listener };
     }

@@ -117,7 +117,7 @@ interface Filled {
   readonly cpuSeconds: number;
 }
 
-/** Milliseconds in which freed memory goes back to the system (`host/freed-memory.ts`). */
+/** Milliseconds in which freed memory goes back to the system (`host/unused-memory.ts`). */
 const restMs = 15_000;
 
 /** What `up` with all its controllers takes when {@link fillCluster} is done. */

@@ -2,7 +2,7 @@
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { pino } from 'pino';
-import { returnFreedMemory } from '../../../src/host/freed-memory.ts';
+import { returnUnusedMemory } from '../../../src/host/unused-memory.ts';
 import { startApiServer } from '../../../src/testing/index.ts';
 import type { Measures } from './watched-server.ts';
 import { TurnWatchdog } from './turns.ts';
@@ -12,7 +12,7 @@ const server = await startApiServer({
   logLevel: process.env['FUZZ_LOG'] === undefined ? 'silent' : 'error',
 });
 // As the command `up` does.
-returnFreedMemory(pino({ level: 'silent' }));
+returnUnusedMemory(pino({ level: 'silent' }));
 const watchdog = new TurnWatchdog();
 
 v8.setFlagsFromString('--expose-gc');
