@@ -174,11 +174,16 @@ export async function toServedVersion(
   return conversion === undefined || stored === undefined ? object : conversion.show(stored);
 }
 
+function storedResource({ definition }: ServedResource): { readonly group: string; readonly plural: string } {
+  return definition.storedAs ?? definition;
+}
+
 /** The resources that are served now. Custom resources come and go. */
 export class ResourceTable {
   readonly #resources = new Map<string, ServedResource>();
   readonly #kinds = new Map<string, ServedResource>();
   #all: readonly ServedResource[] | undefined;
+  #equivalents = new WeakMap<ServedResource, readonly ServedResource[]>();
   #version = 0;
 
   /** Grows with every change: discovery and OpenAPI cache by it. */
@@ -190,8 +195,7 @@ export class ResourceTable {
     const { group, version, plural, kind } = resource.definition;
     this.#resources.set(`${group}/${version}/${plural}`, resource);
     this.#kinds.set(`${group}/${version}/${kind}`, resource);
-    this.#all = undefined;
-    this.#version++;
+    this.#changed();
   }
 
   remove({
@@ -202,7 +206,12 @@ export class ResourceTable {
   }: Pick<ResourceDefinition, 'group' | 'version' | 'plural' | 'kind'>): void {
     if (!this.#resources.delete(`${group}/${version}/${plural}`)) return;
     this.#kinds.delete(`${group}/${version}/${kind}`);
+    this.#changed();
+  }
+
+  #changed(): void {
     this.#all = undefined;
+    this.#equivalents = new WeakMap();
     this.#version++;
   }
 
@@ -225,6 +234,24 @@ export class ResourceTable {
   all(): readonly ServedResource[] {
     this.#all ??= [...this.#resources.values()];
     return this.#all;
+  }
+
+  /**
+   * Other resources with the same objects: other versions of a custom resource, Events of the other group. The same array
+   * while nothing changes: every write asks for them.
+   */
+  equivalentsOf(resource: ServedResource): readonly ServedResource[] {
+    let equivalents = this.#equivalents.get(resource);
+    if (equivalents === undefined) {
+      const { group, plural } = storedResource(resource);
+      equivalents = this.all().filter((other) => {
+        if (other === resource) return false;
+        const stored = storedResource(other);
+        return stored.group === group && stored.plural === plural;
+      });
+      this.#equivalents.set(resource, equivalents);
+    }
+    return equivalents;
   }
 
   /** True when anything is served in the group version. */

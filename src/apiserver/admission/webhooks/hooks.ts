@@ -169,7 +169,7 @@ export function matchRules(
   const { resource } = attributes;
   if (hook.rules.some((rule) => ruleMatches(rule, attributes, resource))) return resource;
   if (!hook.matchesEquivalents) return undefined;
-  const equivalents = equivalentsOf(core, resource);
+  const equivalents = core.resources.equivalentsOf(resource);
   if (equivalents.length === 0) return undefined;
   for (const rule of hook.rules) {
     const found = equivalents.find((other) => ruleMatches(rule, attributes, other));
@@ -221,20 +221,6 @@ function isInScope(scope: string, { resource, namespace }: AdmissionAttributes):
 
 function isNamespaces({ definition }: ServedResource): boolean {
   return definition.group === '' && definition.plural === 'namespaces';
-}
-
-/** Other resources with the same objects: other versions of a custom resource, Events of the other group. */
-function equivalentsOf(core: ServerCore, resource: ServedResource): ServedResource[] {
-  const { group, plural } = storedResource(resource);
-  return core.resources.all().filter((other) => {
-    if (other === resource) return false;
-    const stored = storedResource(other);
-    return stored.group === group && stored.plural === plural;
-  });
-}
-
-function storedResource({ definition }: ServedResource): { readonly group: string; readonly plural: string } {
-  return definition.storedAs ?? definition;
 }
 
 function matchesNamespace(
