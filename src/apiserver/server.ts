@@ -1,5 +1,6 @@
 import { type KeyObject, randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
+import type { MessagePort } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { version } from '../telemetry/version.ts';
 import type { ServiceCidr } from '../allocation/address-range.ts';
@@ -98,6 +99,8 @@ export interface ApiServer {
   accept(connection: Socket): void;
   /** The same without TLS, for connections of this process. */
   acceptPlain(connection: Socket): void;
+  /** Serves the requests that another thread of this process sends as messages, until the port is closed. */
+  acceptThread(port: MessagePort): void;
   /** Ends open watches, lets requests in flight finish, and closes; a second call closes at once. */
   close(): Promise<void>;
 }
@@ -247,6 +250,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     port: address.port,
     accept: (connection) => http.accept(connection),
     acceptPlain: (connection) => http.acceptPlain(connection),
+    acceptThread: (port) => http.acceptThread(port),
     close: async () => {
       for (const stop of stops.splice(0)) stop();
       quotas.stop();

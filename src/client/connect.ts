@@ -5,6 +5,7 @@ import { existsSync } from 'fs';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { dispatchers, socketDispatchers } from './dispatchers.ts';
+import { threadDispatchers } from './thread-requests.ts';
 import { HttpTransport } from './http-transport.ts';
 import { endpointIdentity, type ClientIdentity } from './credentials/identity.ts';
 import type { ClusterSource, EndpointSource, Transport } from './transport.ts';
@@ -23,12 +24,18 @@ export async function createTransport(
   clock: Clock = systemClock,
 ): Promise<Transport> {
   const identity = await clientIdentity(source);
-  const { connections, socketPath } =
-    source.kind === 'endpoint' ? source : { connections: undefined, socketPath: undefined };
-  const dispatcher =
+  const { connections, socketPath, thread } =
+    source.kind === 'endpoint'
+      ? source
+      : { connections: undefined, socketPath: undefined, thread: undefined };
+  const byConnections =
     socketPath === undefined
       ? dispatchers(identity.proxy, connections)
       : socketDispatchers(socketPath, connections);
+  const dispatcher =
+    thread === undefined
+      ? byConnections
+      : threadDispatchers(thread, new URL(identity.server).host, byConnections, connections);
   return new HttpTransport(identity, dispatcher, { metrics, clock });
 }
 

@@ -9,17 +9,49 @@ import {
 } from 'undici';
 import { PeerTrust } from '../tls/peer-trust.ts';
 import type { Credentials, ProxySetting } from './credentials/identity.ts';
+import type { ResponseHeaders } from './transport.ts';
 
 /**
  * Use of a connection pool: requests share a few connections and their answers are read whole; each watch has its own.
  */
 type PoolUse = 'requests' | 'watches';
 
+/** A request as {@link HttpRequests} take it. */
+export interface HttpRequest {
+  readonly origin: string;
+  /** With the query. */
+  readonly path: string;
+  readonly method: Dispatcher.HttpMethod;
+  readonly headers: Record<string, string>;
+  readonly body: string | null;
+  readonly signal: AbortSignal;
+  readonly reset: boolean;
+  readonly headersTimeout: number;
+  readonly bodyTimeout: number;
+}
+
+/** An answer, whose body is taken once. */
+export interface HttpAnswer {
+  readonly statusCode: number;
+  readonly headers: ResponseHeaders;
+  readonly body: AsyncIterable<unknown> & {
+    arrayBuffer(): Promise<ArrayBuffer>;
+    dump(): Promise<unknown>;
+  };
+}
+
+/** What sends requests: undici's pools of connections, or a port to another thread. */
+export interface HttpRequests {
+  request(request: HttpRequest): Promise<HttpAnswer>;
+  /** Ends requests that are running. */
+  destroy(): Promise<void>;
+}
+
 /** Creates connection pools. */
-export type DispatcherFactory = (tls: Credentials['tls'], use: PoolUse) => Dispatcher;
+export type DispatcherFactory = (tls: Credentials['tls'], use: PoolUse) => HttpRequests;
 
 /** Connections shared by requests, unless the source sets a number. */
-const sharedConnections = 32;
+export const sharedConnections = 32;
 /** Limit of one answer in bytes: a page of a list has a few MB, a list without paging a few hundred. */
 const largestAnswer = 512 * 1024 * 1024;
 /** client-go: 30 s to connect and 10 s for the TLS handshake. */

@@ -10,9 +10,8 @@ import {
   type StreamOptions,
   type Transport,
 } from './transport.ts';
-import type { Dispatcher } from 'undici';
 import type { Credentials, ClientIdentity } from './credentials/identity.ts';
-import type { DispatcherFactory } from './dispatchers.ts';
+import type { DispatcherFactory, HttpAnswer, HttpRequests } from './dispatchers.ts';
 import { createHash } from 'node:crypto';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { version } from '../telemetry/version.ts';
@@ -99,8 +98,8 @@ interface Pools {
   /** The credentials that the pools were made with. */
   readonly tls: Credentials['tls'];
   readonly fingerprint: string;
-  readonly unary: Dispatcher;
-  readonly streams: Dispatcher;
+  readonly unary: HttpRequests;
+  readonly streams: HttpRequests;
 }
 
 /** {@link Transport} over HTTP/1.1 with one pool of kept-alive connections for requests, and one per watch. */
@@ -115,7 +114,7 @@ export class HttpTransport implements Transport {
   readonly #origin: string;
   #pools: Pools | undefined;
   /** Dispatchers of earlier certificates. Only their open connections refer to them. */
-  #retired: readonly WeakRef<Dispatcher>[] = [];
+  #retired: readonly WeakRef<HttpRequests>[] = [];
   #closed = false;
 
   constructor(
@@ -199,7 +198,7 @@ export class HttpTransport implements Transport {
     options: RequestOptions,
     deadline: Deadline,
     pool: 'unary' | 'streams',
-  ): Promise<Dispatcher.ResponseData> {
+  ): Promise<HttpAnswer> {
     const { maxRetries = defaultMaxRetries } = options;
     for (let retries = 0; ; retries++) {
       const response = await this.#send(method, path, options, deadline.signal, pool);
@@ -220,7 +219,7 @@ export class HttpTransport implements Transport {
     options: RequestOptions,
     signal: AbortSignal,
     pool: 'unary' | 'streams',
-  ): Promise<Dispatcher.ResponseData> {
+  ): Promise<HttpAnswer> {
     const body = options.body === undefined ? null : JSON.stringify(options.body);
     for (let attempt = 1; ; attempt++) {
       const credentials = await this.#credentials();

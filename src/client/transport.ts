@@ -1,3 +1,5 @@
+import type { MessagePort } from 'node:worker_threads';
+
 /** How requests reach an API server: one implementation over HTTP (`http-transport.ts`), fakes in tests. */
 
 /** Query parameters; `undefined` members are left out. */
@@ -112,6 +114,8 @@ export interface EndpointSource {
   readonly key?: string | Buffer;
   /** A Unix socket that leads to the server without TLS, in the place of the URL's host and port. */
   readonly socketPath?: string | undefined;
+  /** Leads to the server in another thread of this process. Watches go by the socket or the URL. */
+  readonly thread?: MessagePort | undefined;
   /** Requests in flight at once, watches aside; default 32. Others wait, which counts into their timeouts. */
   readonly connections?: number;
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Server, createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import type { MessagePort } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { internalError, timedOut, StatusError } from '../../objects/status.ts';
 import { LogThrottle } from '../../telemetry/log.ts';
@@ -15,6 +16,7 @@ import type { OutgoingAnswer } from './long-body.ts';
 import { HttpReply, replyContext } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser, isHttp2 } from './shutdown.ts';
+import { serveThread } from './thread-requests.ts';
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
@@ -134,6 +136,8 @@ export interface HttpServer {
   accept(connection: Socket): void;
   /** The same without TLS, for a way that is private by itself. Its requests need a token as all others do. */
   acceptPlain(connection: Socket): void;
+  /** Serves the requests that another thread of this process sends as messages, until the port is closed. */
+  acceptThread(port: MessagePort): void;
   /**
    * Stops to accept, ends open watches (their `signal` aborts), waits up to `graceMs` for requests in flight,
    * then closes what is left. A second call closes at once.
@@ -204,6 +208,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     accept: (connection) => void server.emit('connection', connection),
     // Where TLS would hand over the connection that it has decrypted.
     acceptPlain: (connection) => void server.emit('secureConnection', connection),
+    acceptThread: (port) => serveThread(port, (request, answer) => listener.serve(request, answer)),
     close: async (graceMs = 10_000) => closer.close(graceMs),
   };
 }

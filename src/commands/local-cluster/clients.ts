@@ -4,6 +4,7 @@ import type { Transport } from '../../client/transport.ts';
 import type { LocalClusterConfig } from '../../flags/up.ts';
 import { applyObjects, applyManifests, type Manifest } from '../apply.ts';
 import { networkInterfaces } from 'node:os';
+import type { MessagePort } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { parseAddressRange } from '../../allocation/address-range.ts';
 import { createTransport } from '../../client/connect.ts';
@@ -68,6 +69,8 @@ export interface ServerAccess {
   readonly token: string;
   /** A socket of this process that leads to it without TLS; undefined: there is none. */
   readonly socketPath: string | undefined;
+  /** Leads to it from one other thread of this process, or from the same. */
+  readonly thread: MessagePort | undefined;
 }
 
 /**

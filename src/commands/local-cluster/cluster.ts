@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { MessageChannel } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { type Embedded, startEmbedded } from '../../apiserver/embedded.ts';
 import type { RefuseRequest } from '../../apiserver/http/exchange.ts';
@@ -41,7 +42,7 @@ export interface LocalClusterOptions {
 
 /**
  * Starts what `servicenet up` and `servicenet/testing` are: the API server, then its clients, which are controllers and
- * simulated nodes. They meet over HTTP alone.
+ * simulated nodes. They meet over HTTP alone, as messages where they are in one process.
  *
  * @throws {Error} when one of them cannot start; then nothing of them is left.
  */
@@ -77,7 +78,14 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
       way?.close();
       return Promise.resolve();
     });
-    const access = { url, ca, token, socketPath: way?.path };
+    // Requests of the clients, which are most of all in a cluster at rest, come as messages.
+    const thread = new MessageChannel();
+    server.acceptThread(thread.port1);
+    started.push(() => {
+      thread.port1.close();
+      return Promise.resolve();
+    });
+    const access = { url, ca, token, socketPath: way?.path, thread: thread.port2 };
     const kubelet = server.issueKubeletCertificate(['kubelet']);
     const networkReady = network?.open.start(
       networkConfig(config, server.port, access, kubelet, network.log, network.open),

@@ -71,7 +71,8 @@ export class ControllersThread {
     server: ServerAccess,
     { logLevel, logFormat }: LogConfig,
   ): Promise<RunningClients> {
-    this.#order({ kind: 'start', config, server, log: { logLevel, logFormat } });
+    const order: ThreadOrder = { kind: 'start', config, server, log: { logLevel, logFormat } };
+    this.#worker.postMessage(order, server.thread === undefined ? [] : [server.thread]);
     return { report: await this.#report, failure: this.#failure, stop: () => this.stop() };
   }
 

@@ -46,6 +46,8 @@ const leaseNamespace = 'kube-node-lease';
 const leaseSeconds = 40;
 /** The kubelet renews a Lease four times in its duration. */
 const renewalMs = 10_000;
+/** Leases that are due within such a time are renewed together: one after the other, each would wake the server by itself. */
+const togetherMs = 1000;
 
 /** Renews the Lease of each simulated node, as the kubelet does to show that the node is alive. */
 function renewLeases(loop: KeyLoop): Reconcile {
@@ -77,7 +79,8 @@ function renewLeases(loop: KeyLoop): Reconcile {
         if (!isAlreadyExists(second)) throw second;
       }
     }
-    return { requeueAfterMs: renewalMs };
+    const due = clock.monotonic() + renewalMs;
+    return { requeueAfterMs: renewalMs - (due % togetherMs) };
   };
 }
 
