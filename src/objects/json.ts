@@ -147,6 +147,6 @@ export function recordAt(value: unknown, ...path: readonly string[]): JsonRecord
 
 /** The status of a condition of a type, undefined where there is no such condition. */
 export function conditionStatus(conditions: readonly unknown[], type: string): string | undefined {
-  const condition = conditions.find((candidate) => textAt(candidate, 'type') === type);
+  const condition = conditions.find((candidate) => isRecord(candidate) && candidate['type'] === type);
   return condition === undefined ? undefined : textAt(condition, 'status');
 }

@@ -102,6 +102,7 @@ class SchedulerReconciler {
       kind === 'updated' ? [] : this.#takeUnschedulable((pod) => podClaimsOf(pod).length > 0),
     );
     loop.on(this.#nodes, (change) => {
+      if (change.kind === 'deleted') this.#occupancy.forget(change.object.metadata.name ?? '');
       const isSame =
         change.kind === 'deleted' ||
         (change.kind === 'updated' && !changesPlacement(change.object, change.old));
@@ -158,13 +159,15 @@ class SchedulerReconciler {
     const candidates = [...this.#nodes.cache.values()].map((node) => this.#occupancy.candidate(node));
     const bindings = new Map<string, readonly ClaimBinding[]>();
     const devices = this.#devicesOf(pod);
+    const hasClaims = input.claims.length > 0;
+    const hasDevices = podClaimsOf(pod).length > 0;
     const volumes: VolumeFilter = {
       problem: unusableClaim(input) ?? unusableDevices(pod, devices),
       obstacle: (node, below) => {
-        const found = bindClaims(input, node, below);
+        const found = hasClaims ? bindClaims(input, node, below) : [];
         if ('reasons' in found) return found;
-        bindings.set(node.metadata.name ?? '', found);
-        return deviceObstacle(pod, node, devices);
+        if (found.length > 0) bindings.set(node.metadata.name ?? '', found);
+        return hasDevices ? deviceObstacle(pod, node, devices) : undefined;
       },
     };
     const placement = placePod(

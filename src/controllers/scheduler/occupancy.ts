@@ -94,6 +94,7 @@ class Occupied {
   readonly #groups = new Map<string, number>();
   /** Their requests together, in billionths. */
   readonly #requested = new Map<string, bigint>();
+  #candidate: NodeCandidate | undefined;
 
   constructor(seats: Iterable<Seat> = []) {
     for (const seat of seats) this.add(seat);
@@ -119,11 +120,19 @@ class Occupied {
     }
   }
 
+  /** The same object while the node is the same: a Pod is compared with all of them. */
   candidate(node: Node): NodeCandidate {
+    if (this.#candidate?.node !== node) this.#candidate = this.#read(node);
+    return this.#candidate;
+  }
+
+  #read(node: Node): NodeCandidate {
     const { seats } = this;
     return {
       node,
-      pods: seats.size,
+      get pods() {
+        return seats.size;
+      },
       requested: (resource) => this.#requested.get(resource) ?? 0n,
       hostPorts: () => [...seats].flatMap(({ hostPorts }) => hostPorts),
       count: (group) => this.#groups.get(group) ?? 0,
@@ -166,9 +175,13 @@ export class Occupancy {
       antiAffinity: pod.spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [],
     };
     this.#seats.set(uid, seat);
-    const there = this.#byNode.get(node) ?? new Occupied();
-    this.#byNode.set(node, there);
-    there.add(seat);
+    this.#on(node).add(seat);
+  }
+
+  #on(node: string): Occupied {
+    let there = this.#byNode.get(node);
+    if (there === undefined) this.#byNode.set(node, (there = new Occupied()));
+    return there;
   }
 
   /** True for a Pod that has a node, assumed or bound. */
@@ -184,8 +197,13 @@ export class Occupancy {
     this.#byNode.get(seat.node)?.remove(seat);
   }
 
+  /** Forgets a node that is gone, unless it still has Pods. */
+  forget(node: string): void {
+    if (this.#byNode.get(node)?.seats.size === 0) this.#byNode.delete(node);
+  }
+
   /** A node with its occupancy, as the planner reads it. */
   candidate(node: Node): NodeCandidate {
-    return (this.#byNode.get(node.metadata.name ?? '') ?? new Occupied()).candidate(node);
+    return this.#on(node.metadata.name ?? '').candidate(node);
   }
 }

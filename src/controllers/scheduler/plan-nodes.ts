@@ -54,12 +54,16 @@ export function withoutPorts(
 /** The resources that a node has too little of (`noderesources/fit.go` fitsRequest). */
 export function lacking(requests: ResourceAmounts, candidate: NodeCandidate): Obstacle | undefined {
   const { allocatable = {} } = candidate.node.status;
-  const short = [...requests].filter(
-    ([name, amount]) => amount > 0n && amount > amountOf(allocatable[name]) - candidate.requested(name),
-  );
-  const full = candidate.pods >= Number(allocatable['pods'] ?? 110) ? ['Too many pods'] : [];
-  const reasons = [...full, ...short.map(([name]) => `Insufficient ${name}`)];
-  const isLasting = short.some(([name, amount]) => amount > amountOf(allocatable[name]));
+  const reasons: string[] = [];
+  if (candidate.pods >= Number(allocatable['pods'] ?? 110)) reasons.push('Too many pods');
+  let isLasting = false;
+  for (const [name, amount] of requests) {
+    if (amount <= 0n) continue;
+    const total = amountOf(allocatable[name]);
+    if (amount <= total - candidate.requested(name)) continue;
+    reasons.push(`Insufficient ${name}`);
+    isLasting ||= amount > total;
+  }
   return reasons.length === 0 ? undefined : { reasons, isLasting };
 }
 

@@ -143,23 +143,23 @@ function choose(
   const group = spreadGroup(pod);
   const zones = new Map<string, number>();
   for (const candidate of all) {
+    const count = candidate.count(group);
+    if (count === 0) continue;
     const zone = zoneOf(candidate);
-    zones.set(zone, (zones.get(zone) ?? 0) + candidate.count(group));
+    zones.set(zone, (zones.get(zone) ?? 0) + count);
   }
   const tolerations = pod.spec.tolerations ?? [];
+  // From the most to the least important one. No lists are made: there may be a thousand nodes for each of many Pods.
+  const scores: readonly ((candidate: NodeCandidate) => number)[] = [
+    ({ node: { spec } }) =>
+      spec.taints === undefined ? 0 : untolerated(spec.taints, tolerations, ['PreferNoSchedule']).length,
+    (candidate) => zones.get(zoneOf(candidate)) ?? 0,
+    (candidate) => candidate.count(group),
+    (candidate) => candidate.pods,
+  ];
   let best: NodeCandidate | undefined;
-  let lowest: readonly number[] = [];
   for (const candidate of fitting) {
-    const score = [
-      untolerated(candidate.node.spec.taints ?? [], tolerations, ['PreferNoSchedule']).length,
-      zones.get(zoneOf(candidate)) ?? 0,
-      candidate.count(group),
-      candidate.pods,
-    ];
-    if (best === undefined || isLower(score, lowest)) {
-      best = candidate;
-      lowest = score;
-    }
+    if (best === undefined || isLower(candidate, best, scores)) best = candidate;
   }
   return best;
 }
@@ -168,10 +168,10 @@ function zoneOf({ node }: NodeCandidate): string {
   return node.metadata.labels?.[zoneLabel] ?? '';
 }
 
-function isLower(a: readonly number[], b: readonly number[]): boolean {
-  for (const [i, value] of a.entries()) {
-    const other = b[i] ?? 0;
-    if (value !== other) return value < other;
+function isLower<T>(a: T, b: T, scores: readonly ((each: T) => number)[]): boolean {
+  for (const score of scores) {
+    const difference = score(a) - score(b);
+    if (difference !== 0) return difference < 0;
   }
   return false;
 }
