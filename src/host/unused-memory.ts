@@ -1,4 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { LibraryHandle } from 'koffi';
 import type { Logger } from 'pino';
 
@@ -7,6 +9,12 @@ import type { Logger } from 'pino';
  * which is 1 ms in a small process and 20 in a large one.
  */
 const worthwhileCpu = { ms: 50, timesOfCall: 20 };
+
+/**
+ * When V8's heap is collected: after so many milliseconds of CPU, or times of what the last collection took, once the
+ * process takes less than this part of a core. A heap of the largest size (bytes) holds the process for 0.1 s.
+ */
+const collection = { cpuMs: 2000, timesOfCall: 20, restingShare: 0.02, largestHeap: 96 * 2 ** 20 };
 
 /** Linux: `madvise`'s advice that pages are not needed (madvise(2)). */
 const madvDontNeed = 4;
@@ -18,16 +26,19 @@ const madvDontNeed = 4;
  *   `malloc_trim` (malloc_trim(3)) returns whole pages. Other C libraries lack it.
  * - Pages of Node.js's program and of libraries, 50 MiB after a start, which uses most of them once. They are as their
  *   files are, and come back from the page cache where they are used again.
+ * - What V8's heap grew by for work that is over: V8 itself keeps it.
  *
  * What the system lacks is left out.
  *
  * @param intervalMs milliseconds between two calls.
  * @returns ends it.
  */
-export function returnUnusedMemory(log: Logger, intervalMs = 10_000): () => void {
+export function returnUnusedMemory(log: Logger, intervalMs = 5000): () => void {
   let loaded: Promise<() => void> | undefined;
+  const collectIfResting = heapCollection(intervalMs);
   let [before, tookMs] = [0, 0];
   const timer = setInterval(() => {
+    collectIfResting();
     if (cpuMs() - before < Math.max(worthwhileCpu.ms, worthwhileCpu.timesOfCall * tookMs)) return;
     loaded ??= loadCalls(log);
     loaded.then(
@@ -44,6 +55,30 @@ export function returnUnusedMemory(log: Logger, intervalMs = 10_000): () => void
     );
   }, intervalMs).unref();
   return () => clearInterval(timer);
+}
+
+/** @returns to be called at each interval: collects when it is time. */
+function heapCollection(intervalMs: number): () => void {
+  let [last, before, tookMs] = [0, 0, 0];
+  return () => {
+    const began = cpuMs();
+    const isResting = began - last < intervalMs * collection.restingShare;
+    last = began;
+    const isDue = began - before >= Math.max(collection.cpuMs, collection.timesOfCall * tookMs);
+    if (!isResting || !isDue || getHeapStatistics().total_heap_size > collection.largestHeap) return;
+    collectHeap();
+    before = cpuMs();
+    tookMs = before - began;
+  };
+}
+
+/** As V8 does before it gives up: twice and more, with code that is not in use, and pages go back to the system. */
+function collectHeap(): void {
+  setFlagsFromString('--expose-gc');
+  const collect: unknown = runInNewContext('gc');
+  setFlagsFromString('--no-expose-gc');
+  if (typeof collect !== 'function') throw new Error('this V8 does not collect its heap by order');
+  Reflect.apply(collect, undefined, [{ type: 'major', execution: 'sync', flavor: 'last-resort' }]);
 }
 
 /** @throws {Error} where koffi does not run. */

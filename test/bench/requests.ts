@@ -93,7 +93,7 @@ export async function settled(server: Measured): Promise<void> {
     quiet = now - before <= 20_000 ? quiet + 1 : 0;
     before = now;
   }
-  // What was freed goes back to the system every ten seconds (`src/host/unused-memory.ts`).
+  // What was freed goes back to the system every five seconds (`src/host/unused-memory.ts`).
   await sleep(10_000);
 }
 

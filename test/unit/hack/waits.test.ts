@@ -54,6 +54,7 @@ describe('tests', () => {
       'integration/load-balancer-other-writers.test.ts': 'at least, not at most',
       'integration/router-restrictions.test.ts': 'at least, not at most',
       'integration/workloads-nodes.test.ts': 'at least, not at most',
+      'unit/host/unused-memory.test.ts': 'works as long as the rule wants',
       'unit/telemetry/process-metrics.test.ts': 'at least, not at most',
       'unit/apiserver/discovery/openapi/documents.test.ts': 'how many days an answer may be kept',
     };

@@ -69,6 +69,30 @@ test('pages of the program that only the start used go back to the system, and c
   expect(runs).toBe('true');
 });
 
+/** Works for a while with many objects, lets them go, and says how many MiB the heap has after it and at rest. */
+const workProgram = `
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { returnUnusedMemory } from './src/host/unused-memory.ts';
+const heapMiB = () => process.memoryUsage().heapTotal / 2 ** 20;
+const end = returnUnusedMemory({ debug: console.error }, 500);
+let objects = Array.from({ length: 300_000 }, (_, n) => ({ text: 'x' + n, n: n / 2 }));
+while (process.cpuUsage().user < 2_500_000) createHash('sha256').update(String(objects.length)).digest();
+objects = objects.filter((_, n) => n % 100 === 0);
+const worked = heapMiB();
+for (let n = 0; n < 400 && heapMiB() > worked - 20; n++) await sleep(20);
+end();
+console.log(worked, heapMiB());
+`;
+
+test('what the heap grew by for work goes back to the system at rest', () => {
+  const words = ['--max-semi-space-size=4', '--input-type=module', '--eval', workProgram];
+  const { stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
+  expect(stderr).toBe('');
+  const [worked = 0, rested = 0] = stdout.split(' ').map(Number);
+  expect(rested).toBeLessThan(worked - 20);
+});
+
 test('only mappings of files of which no page is the own one are dropped', () => {
   const mapping = (range: string, permissions: string, name: string, anonymous: number): string =>
     `${range} ${permissions} 00000000 fe:00 1234  ${name}\nRss: 8 kB\nAnonymous:             ${anonymous} kB\nVmFlags: rd ex\n`;
