@@ -47,6 +47,7 @@ const programs = {
   kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
   agnhost: { module: 'kubernetes', package: 'k8s.io/kubernetes/test/images/agnhost' },
   'e2e.test': { module: 'kubernetes', package: 'k8s.io/kubernetes/test/e2e', isTest: true },
+  'sample-apiserver': { module: 'sample-apiserver', package: 'k8s.io/sample-apiserver' },
   etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
   containerd: { module: 'containerd', package: `${containerd}/containerd` },
   'containerd-shim-runc-v2': { module: 'containerd', package: `${containerd}/containerd-shim-runc-v2` },

@@ -3,14 +3,14 @@
  * pass, and what is missing for the others.
  */
 import { once } from 'node:events';
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createCertificateAuthority, issueServerCertificate } from '../../../src/tls/certificates.ts';
 import { isBuilt, program } from '../../cluster/programs.ts';
 import { runSuite, type TestResult } from '../../cluster/suite.ts';
 import { startUp } from '../../cluster/up.ts';
+import { imagePrograms, makeImages } from './images.ts';
 import { judge, listedTests, type UpstreamSuite, upstreamSuites } from './suites.ts';
 
 const { values } = parseArgs({
@@ -38,7 +38,7 @@ const partsAtOnce = 6;
 const testsOfPart = 8;
 const minutes = 120;
 
-const programs = ['e2e.test', 'kubectl', 'agnhost'] as const;
+const programs = ['e2e.test', 'kubectl', ...imagePrograms] as const;
 const notBuilt = programs.filter((name) => !isBuilt(name));
 
 if (values.help) {
@@ -67,7 +67,7 @@ async function main(): Promise<void> {
   const home = mkdtempSync('/var/tmp/servicenet-upstream-');
   const kubeconfig = join(home, 'kubeconfig');
   const stop = await startUp({
-    ...{ home, kubeconfig, images: { 'registry.k8s.io/e2e-test-images/agnhost': makeAgnhost(home) } },
+    ...{ home, kubeconfig, images: makeImages(home) },
     // And an image that is there nowhere: a rollout that stops.
     flags: ['--writable-host-paths', '--missing-images', 'webserver:404'],
   });
@@ -144,35 +144,6 @@ function report(chosen: readonly UpstreamSuite[], ran: readonly Ran[]): number {
   }
   console.log(`\n${passed} passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;
-}
-
-/**
- * Kubernetes' agnhost, with what its image has beside the program: the command without words, a certificate.
- *
- * @param home where it goes: containers of every user have to see it.
- * @returns its path.
- */
-function makeAgnhost(home: string): string {
-  const folder = join(home, 'image');
-  mkdirSync(folder);
-  for (const each of [home, folder]) chmodSync(each, 0o755);
-  const built = join(folder, 'agnhost-built');
-  copyFileSync(program('agnhost'), built);
-  const validity = { now: new Date() };
-  const ca = createCertificateAuthority('localhost', validity);
-  const { certificate, key } = issueServerCertificate(ca, 'localhost', ['localhost'], validity);
-  writeFileSync(join(folder, 'localhost.crt'), certificate);
-  writeFileSync(join(folder, 'localhost.key'), key);
-  const script = [
-    '#!/bin/bash',
-    // Tests move the files. A container whose root is read-only has none.
-    `cp --no-clobber ${folder}/localhost.* / 2>/dev/null`,
-    '[ $# -gt 0 ] || set -- pause',
-    `exec -a /agnhost ${built} "$@"`,
-  ];
-  const path = join(folder, 'agnhost');
-  writeFileSync(path, `${script.join('\n')}\n`, { mode: 0o755 });
-  return path;
 }
 
 /** A text as a regular expression of Go. */
