@@ -18,8 +18,9 @@ const first = [
   ...['services/traffic-policy', 'services/external', 'policy/bridge', 'policy/policy-agent', 'conntrack'],
   ...['health', 'egress/', 'emulation/streams', 'services/session-affinity', 'services/userspace'],
   ...['services/detect-local', 'services/bad-input', 'e2e/services', 'e2e/networking', 'emulation/up'],
-  ...['node-rights', 'announcing/bgp-peers', 'emulation/attachments', 'emulation/containers', 'e2e/webhooks'],
-  ...['e2e/workloads', 'faults', 'announcing/crash', 'e2e/programs', 'emulation/trace-hosts'],
+  ...['node-rights', 'announcing/bgp-peers', 'emulation/attachments', 'emulation/containers'],
+  ...['emulation/agnhost', 'e2e/workloads', 'faults', 'announcing/crash', 'e2e/programs'],
+  'emulation/trace-hosts',
 ].map((file) => `network/${file}`);
 
 const network = { ...options, expect: { poll: { timeout: 60_000, interval: 20 } } };

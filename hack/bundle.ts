@@ -16,7 +16,6 @@ const entries: Readonly<Record<string, string>> = {
   'commands/local-cluster/worker': 'commands/local-cluster/worker.ts',
   'commands/local-cluster/network-process': 'commands/local-cluster/network-process.ts',
   'commands/local-cluster/built-in-programs': 'commands/local-cluster/built-in-programs.ts',
-  'guests/agnhost/main': 'guests/agnhost/main.ts',
   'page/process': 'page/process.ts',
   'commands/workers/process': 'commands/workers/process.ts',
 };

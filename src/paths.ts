@@ -8,12 +8,11 @@ import { dirname, extname, join } from 'node:path';
 /** The folder of package.json. */
 export const packageFolder = dirname(import.meta.dirname);
 
-/** Entries that are started by their file: of a thread, of a process, of a program in a container. */
+/** Entries that are started by their file: of a thread, of a process. */
 export const entries = {
   controllersThread: entry('commands/local-cluster/worker'),
   networkProcess: entry('commands/local-cluster/network-process'),
   builtInPrograms: entry('commands/local-cluster/built-in-programs'),
-  agnhost: entry('guests/agnhost/main'),
   pageProcess: entry('page/process'),
   workerProcess: entry('commands/workers/process'),
 };

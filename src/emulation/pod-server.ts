@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Socket as DatagramSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
 import { accessLine, type AccessLogFormat } from '../host/access-log.ts';
-import { grpcCodes, grpcServer, healthAnswer, healthCheckPath } from '../host/grpc-server.ts';
 import type { Host } from '../host/host.ts';
 import { httpServer } from '../host/http-server.ts';
 import { METHODS } from '../host/node-http.ts';
@@ -12,6 +11,7 @@ import { sendDatagram } from '../host/sockets.ts';
 import { joinKey, type ObjectKey } from '../objects/meta.ts';
 import type { RequestTarget } from '../objects/request-target.ts';
 import { type Documents, fileAnswer } from './stand-ins/document-root.ts';
+import { grpcCodes, grpcServer, healthAnswer, healthCheckPath } from './stand-ins/grpc-server.ts';
 import { podPage, prefersHtml } from './stand-ins/page.ts';
 
 /** The Pod whose server answers. */

@@ -65,16 +65,15 @@ export interface ProgramImage {
   readonly entrypoint: string;
   /** Programs of the image that are ours. A command that names another one is a program of the machine. */
   readonly commands: readonly string[];
-  /** The folder of a web server's pages, which its container may change, and its first page. */
-  readonly pages?: { readonly path: string; readonly index: string } | undefined;
+  /** What commands of its containers find as the file {@link entrypoint}. */
+  readonly script: string;
   /**
    * Starts the program.
    *
    * @param argv the program and its arguments.
-   * @returns undefined for one that is to be run as a process of the container, by {@link ProgramImages.executables}.
    * @throws the system's error.
    */
-  start(argv: readonly string[], container: ProgramContainer): Promise<ContainerProgram | undefined>;
+  start(argv: readonly string[], container: ProgramContainer): Promise<ContainerProgram>;
 }
 
 /** The images that are programs of ours. */
@@ -83,6 +82,4 @@ export interface ProgramImages {
   readonly byName: ReadonlyMap<string, ProgramImage>;
   /** By repository. */
   readonly byRepository: ReadonlyMap<string, ProgramImage>;
-  /** Programs for Node.js that every container finds as files, by their paths there. */
-  readonly executables: ReadonlyMap<string, string>;
 }

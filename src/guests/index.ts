@@ -1,51 +1,69 @@
 /**
- * Images of Kubernetes' end-to-end tests (test/images) as programs of ours. The table loads none of them: a program is
- * loaded when the first container of its image starts.
+ * Kubernetes' test image agnhost, as far as tutorials use it: three of its commands as programs of ours. None is loaded
+ * before the first container runs it.
  */
-import type { ProgramImage, ProgramImages } from '../emulation/program.ts';
-import { entries } from '../paths.ts';
-import { corednsProgram } from './agnhost/context.ts';
+import type {
+  ContainerProgram,
+  ProgramContainer,
+  ProgramImage,
+  ProgramImages,
+} from '../emulation/program.ts';
+import { errorMessage } from '../objects/status.ts';
+import { AgnhostRun } from './run.ts';
 
-const registry = 'registry.k8s.io/e2e-test-images';
+/** Resolves when it serves. */
+type Command = (run: AgnhostRun) => void | Promise<void>;
 
-const agnhost: ProgramImage = {
-  entrypoint: '/agnhost',
-  commands: ['/agnhost', 'agnhost', '/agnhost-2', corednsProgram],
-  start: async (argv, container) => {
-    const { startAgnhost } = await import('./agnhost/start.ts');
-    return await startAgnhost(argv, container);
-  },
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  netexec: async () => (await import('./netexec.ts')).netexec,
+  guestbook: async () => (await import('./guestbook.ts')).guestbook,
+  pause: () => Promise.resolve(pause),
 };
 
-const apachePage = '<html><body><h1>It works!</h1></body></html>\n';
-const nginxPage =
-  '<html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n';
+/** Without a quotation mark: a script says it, too. */
+const advice =
+  'the built-in agnhost has netexec, guestbook and pause, as the command of a container; for all others: servicenet up --image registry.k8s.io/e2e-test-images/agnhost=/path/to/agnhost';
 
-/** Images that are servers of their own. A command of theirs is a program of the machine. */
-const servers: readonly (readonly [name: string, pages?: ProgramImage['pages']])[] = [
-  ['httpd', { path: '/usr/local/apache2/htdocs', index: apachePage }],
-  ['nginx', { path: '/usr/share/nginx/html', index: nginxPage }],
-  ['nautilus'],
-  ['kitten'],
-  ['sample-apiserver'],
-];
-
-/** The images of Kubernetes' tests that run as programs of ours. */
+/** The images that are programs of ours. */
 export const guestImages: ProgramImages = {
-  byName: new Map([['agnhost', agnhost]]),
-  byRepository: new Map<string, ProgramImage>([
-    [`${registry}/agnhost`, agnhost],
-    ['k8s.gcr.io/e2e-test-images/agnhost', agnhost],
-    ...servers.map(([name, pages]): [string, ProgramImage] => [
-      `${registry}/${name}`,
-      {
-        ...{ entrypoint: name, commands: [], pages },
-        start: async (argv, container) => {
-          const { startTestImage } = await import('./test-images/start.ts');
-          return await startTestImage(argv, container, pages?.path);
-        },
-      },
-    ]),
-  ]),
-  executables: new Map([['/agnhost', entries.agnhost]]),
+  byName: new Map([['agnhost', agnhost()]]),
+  byRepository: new Map(
+    ['registry.k8s.io', 'k8s.gcr.io'].map((registry) => [`${registry}/e2e-test-images/agnhost`, agnhost()]),
+  ),
 };
+
+function agnhost(): ProgramImage {
+  return {
+    entrypoint: '/agnhost',
+    commands: ['/agnhost', 'agnhost'],
+    start: startAgnhost,
+    script: `#!/bin/sh\necho '${advice}' >&2\nexit 1\n`,
+  };
+}
+
+/** Runs agnhost in this process: `pause` where no command is named. Another one fails, and says which there are. */
+async function startAgnhost(
+  [, name = 'pause', ...args]: readonly string[],
+  container: ProgramContainer,
+): Promise<ContainerProgram> {
+  const run = new AgnhostRun(container, args);
+  try {
+    const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
+    if (load === undefined) throw new Error(`Error: unknown command "${name}": ${advice}`);
+    const command = await load();
+    await command(run);
+  } catch (error) {
+    container.write('stderr', `${errorMessage(error)}\n`);
+    run.end(1);
+  }
+  return run.asProgram();
+}
+
+/** Waits for a signal (test/images/agnhost/pause). */
+function pause(run: AgnhostRun): void {
+  run.print('Paused\nSignals registered');
+  run.onSignal = (name) => {
+    run.print(`exiting because of signal "${name === 'SIGINT' ? 'interrupt' : 'terminated'}"`);
+    run.end(name === 'SIGINT' ? 1 : 2);
+  };
+}

@@ -272,7 +272,7 @@ export const scenarios: readonly Scenario[] = [
   other('NoSNAT Should be able to send traffic between Pods without SNAT', {
     ...packets(
       'test/network/emulation/agnhost.test.ts',
-      'tcp-reset, no-snat-test and net do to connections what their tests look for',
+      'NoSNAT: netexec sees a Pod of another node by its own address',
     ),
   }),
   ...[

@@ -97,11 +97,4 @@ export const workloadScenarios: readonly Scenario[] = [
       ),
     ),
   ),
-  conformance(
-    'Aggregator Should be able to support the 1.17 Sample API Server using the current Aggregator',
-    packets(
-      workloads,
-      'Aggregator Should be able to support the 1.17 Sample API Server using the current Aggregator',
-    ),
-  ),
 ];

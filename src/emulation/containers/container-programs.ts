@@ -3,7 +3,6 @@ import type { ContainerLog } from './container-log.ts';
 import type { BesideProgram, ContainerProgram } from '../program.ts';
 import type { Answers, BuiltInPrograms } from '../programs/built-in-programs.ts';
 import type { WantedProgram } from '../programs/messages.ts';
-import { packageFolder } from '../../paths.ts';
 import { existsSync, realpathSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -16,7 +15,7 @@ import { errorMessage } from '../../objects/status.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { documentsOf } from '../stand-ins/document-root.ts';
-import { type Executable, type Images, standInPorts, webServerOf } from './images.ts';
+import { type Images, standInPorts, webServerOf } from './images.ts';
 import { namesOf } from './hosts-file.ts';
 import type { PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
@@ -97,24 +96,6 @@ const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 /** Shells of small images have `[[`, which Debian's sh lacks: bash is closer to them. */
 const shell = existsSync('/bin/bash') ? realpathSync('/bin/bash') : undefined;
 
-/** A script that runs a file by this Node.js. */
-function scriptOf({ kind, path }: Executable): string {
-  return `#!/bin/sh\nexec ${kind === 'node' ? `${process.execPath} ` : ''}${path} "$@"\n`;
-}
-
-/** Node.js and this installation, which programs of ours need. Of an installed package, the folder with all its dependencies. */
-const ownPrograms: readonly string[] = [
-  process.execPath,
-  ...(packageFolder.includes('/node_modules/')
-    ? [packageFolder.replace(/\/node_modules\/.*/, '/node_modules')]
-    : ['src', 'dist', 'node_modules', 'package.json'].map((name) => join(packageFolder, name))),
-].filter((path) => existsSync(path));
-
-/** Of these programs, and those of ours, what containers would not see. */
-function hiddenFrom(view: MachineView, programs: readonly string[]): readonly string[] {
-  return [...ownPrograms, ...programs].filter((path) => !isSeen(view, path));
-}
-
 let bubblewrap: Promise<boolean> | undefined;
 
 function hasBubblewrap(): Promise<boolean> {
@@ -190,8 +171,7 @@ export class ContainerPrograms {
     network: PodNetwork,
     { pod, container, environment }: WantedContainer,
   ): CommandPlace {
-    const { images, resolvConfOf, lookUp } = this.#options;
-    const pages = images.pagesOf(container);
+    const { resolvConfOf, lookUp } = this.#options;
     const { hostname, hosts } = namesOf(pod, network);
     const own = new Map([
       ['/etc/hosts', () => hosts],
@@ -208,7 +188,7 @@ export class ContainerPrograms {
       ]),
       readFile: async (path) => {
         const text = own.get(join('/', path))?.();
-        return text === undefined ? await folder.readFile(container, path, pages) : Buffer.from(text);
+        return text === undefined ? await folder.readFile(container, path) : Buffer.from(text);
       },
       list: (path) => folder.list(container, path, [...own.keys()]),
       resolve: (name, signal) => lookUp(pod, network.host, name, signal),
@@ -237,7 +217,7 @@ export class ContainerPrograms {
     const inNetwork = { namespace: basename(network.path), listenAt: network.listenAt };
     const answers: Answers = {
       write: (stream, text) => log.write(stream, Buffer.from(text)),
-      readFile: (path) => record.folder.readFile(container, path, this.#options.images.pagesOf(container)),
+      readFile: (path) => record.folder.readFile(container, path),
       resolvConf: () => Promise.resolve(this.#options.resolvConfOf(pod)),
       exec: async (command) => {
         if (!runsProcesses) throw new Error(refusal(command));
@@ -259,21 +239,16 @@ export class ContainerPrograms {
         documents: documentsOf(server, container, (volume) => record.folder.isOfMachine(volume)),
       };
       const readFile = (path: string): Promise<Buffer> => record.folder.readDocument(container, path);
-      const own = await this.#options.builtIn.start(standIn, { ...answers, readFile });
-      if (own === undefined) throw new Error('the built-in server does not run');
-      return withExec(own);
+      return withExec(await this.#options.builtIn.start(standIn, { ...answers, readFile }));
     }
     const argv = resolved.argv.map((word) => expand(word, [environment]));
     if (resolved.kind === 'program') {
-      const { entrypoint, pages } = resolved.image;
-      if (pages !== undefined) await record.folder.writePages(container, pages.index);
+      const { entrypoint } = resolved.image;
       const own = await this.#options.builtIn.start(
         { kind: 'image', ...inNetwork, entrypoint, argv, environment, ...namesOf(pod, network) },
         answers,
       );
-      if (own !== undefined) return withExec(own);
-      if (!runsProcesses) return refusedCommand(argv, log);
-      return await this.#process(record, network, wanted, [entrypoint, ...argv.slice(1)], log);
+      return withExec(own);
     }
     if (argv[0] === '/pause' && !this.#options.images.isFile(argv[0])) {
       const pausing = builtInProgram(argv, this.#placeOf(record, network, wanted), log);
@@ -292,7 +267,7 @@ export class ContainerPrograms {
     const folder = join(record.folder.path, 'containers', container.name);
     await rm(folder, { recursive: true, force: true });
     const { hostname, hosts } = namesOf(pod, network);
-    const { images } = this.#options;
+    const { images, view } = this.#options;
     const files = [
       images.fileOf(container.image) ?? [],
       argv.slice(0, 1).filter((path) => images.isFile(path)),
@@ -300,10 +275,9 @@ export class ContainerPrograms {
     const mounts = await record.folder.mounts(pod, container, {
       ...{ hostname, hosts },
       resolvConf: this.#options.resolvConfOf(pod),
-      executables: new Map([...images.executables(container.image)].map(([at, one]) => [at, scriptOf(one)])),
-      hidden: hiddenFrom(this.#options.view, [...new Set(files.flat())]),
+      executables: images.executables(container.image),
+      hidden: [...new Set(files.flat())].filter((path) => !isSeen(view, path)),
       shell,
-      pages: images.pagesOf(container),
     });
     const variables = Object.fromEntries(environment);
     const identity = this.#identityOf(pod, container);
@@ -311,7 +285,7 @@ export class ContainerPrograms {
     const home = identity === undefined || identity.user === 0 ? '/root' : '/';
     return await ProcessContainer.start({
       sandbox: {
-        root: await makeRoot({ folder, mounts, isWritable, view: this.#options.view }),
+        root: await makeRoot({ folder, mounts, isWritable, view }),
         ...{ folder, hostname },
         hasBubblewrap: await hasBubblewrap(),
         capabilities: capabilitiesOf(container),

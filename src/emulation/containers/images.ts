@@ -36,10 +36,6 @@ export function programNamed(name: string): ImageProgram | undefined {
 /** By repository, as {@link repositoryOf} shortens it. */
 const builtIn: ReadonlyMap<string, ImageProgram> = new Map<string, ImageProgram>([
   ...['registry.k8s.io/pause', 'k8s.gcr.io/pause'].map((image) => [image, pause] as const),
-  // Images that Kubernetes' tests run beside an API server: ours keep their objects themselves.
-  ...['registry.k8s.io/etcd', 'registry.k8s.io/e2e-test-images/etcd'].map(
-    (image) => [image, named.server] as const,
-  ),
   ...[
     ...['busybox', 'alpine', 'debian', 'ubuntu', 'fedora', 'bash', 'nicolaka/netshoot'],
     ...['busybox', 'jessie-dnsutils', 'perl'].map((name) => `registry.k8s.io/e2e-test-images/${name}`),
@@ -90,12 +86,6 @@ function repositoryOf(image: string): string {
   return repository.replace(/^(?:docker\.io|index\.docker\.io)\//, '').replace(/^library\//, '');
 }
 
-/** A program that containers find as a file: one for Node.js, or a file of the machine. */
-export interface Executable {
-  readonly kind: 'node' | 'file';
-  readonly path: string;
-}
-
 /** The program of a container. */
 export type ResolvedImage =
   | { readonly kind: 'stand-in' }
@@ -129,17 +119,23 @@ export class Images {
   }
 
   /**
-   * What a container finds as files, by their paths there: programs of ours for Node.js, or in their place the file of the
-   * machine that was chosen for its image.
+   * The program of an image as containers find it in the root folder: a script that runs the file of the machine, or says
+   * what becomes of a program of ours. By its path there.
    */
-  executables(image?: string): ReadonlyMap<string, Executable> {
+  executables(image = ''): ReadonlyMap<string, string> {
     const file = this.fileOf(image);
     if (file !== undefined) {
       const at = `/${basename(file)}`;
-      return new Map(at === file ? [] : [[at, { kind: 'file', path: file }]]);
+      return new Map(at === file ? [] : [[at, `#!/bin/sh\nexec ${file} "$@"\n`]]);
     }
-    const ours = [...this.#ours.executables].filter(([path]) => !this.isFile(path));
-    return new Map(ours.map(([at, path]) => [at, { kind: 'node', path }]));
+    const ours = this.#programOfOurs(image);
+    return new Map(ours === undefined ? [] : [[ours.entrypoint, ours.script]]);
+  }
+
+  #programOfOurs(image: string): ProgramImage | undefined {
+    const program = this.#programOf(image);
+    if (program === undefined) return this.#ours.byRepository.get(repositoryOf(image));
+    return program.kind === 'program' ? this.#ours.byName.get(program.name) : undefined;
   }
 
   #programOf(image: string): ImageProgram | undefined {
@@ -153,14 +149,8 @@ export class Images {
     command = [],
     args = [],
   }: Pick<Container, 'image' | 'command' | 'args'>): ResolvedImage {
-    const repository = repositoryOf(image);
     const program = this.#programOf(image);
-    const ours =
-      program?.kind === 'program'
-        ? this.#ours.byName.get(program.name)
-        : program === undefined
-          ? this.#ours.byRepository.get(repository)
-          : undefined;
+    const ours = this.#programOfOurs(image);
     const [first] = command;
     if (ours !== undefined && (first === undefined || ours.commands.includes(first))) {
       return {
@@ -181,12 +171,6 @@ export class Images {
     if (first !== undefined) return { kind: 'command', argv: [...command, ...args] };
     if (program?.kind !== 'commands') return { kind: 'stand-in' };
     return { kind: 'command', argv: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };
-  }
-
-  /** The folder of a web server's pages that is of the image, if it has one. */
-  pagesOf(container: Container): string | undefined {
-    const resolved = this.resolve(container);
-    return resolved.kind === 'program' ? resolved.image.pages?.path : undefined;
   }
 }
 

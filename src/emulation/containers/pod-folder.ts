@@ -106,10 +106,6 @@ export class PodFolder {
       if (name === 'termination-log') await chmod(from, 0o666);
       mounts.set(at, { from, at, isFile: true, isReadOnly: name !== 'termination-log' && name !== 'hosts' });
     }
-    const pages = own.pages;
-    if (pages !== undefined) {
-      mounts.set(pages, { from: this.#pagesOf(container), at: pages, isFile: false, isReadOnly: false });
-    }
     if (own.shell !== undefined) {
       mounts.set('/bin/sh', { from: own.shell, at: '/bin/sh', isFile: true, isReadOnly: true });
     }
@@ -221,28 +217,13 @@ export class PodFolder {
     await rm(path, { recursive: true, force: true });
   }
 
-  /** Makes the pages of a web server anew. @throws the system's error. */
-  async writePages(container: Container, index: string): Promise<void> {
-    const folder = this.#pagesOf(container);
-    await rm(folder, { recursive: true, force: true });
-    await mkdir(folder, { recursive: true });
-    await writeFile(join(folder, 'index.html'), index);
-  }
-
-  #pagesOf({ name }: Container): string {
-    return join(this.path, 'pages', name);
-  }
-
   /**
-   * A file as a container sees it, where it is in one of its volumes or of its pages.
+   * A file as a container sees it, where it is in one of its volumes.
    *
    * @throws the system's error.
    */
-  async readFile(container: Container, wanted: string, pages?: string): Promise<Buffer> {
+  async readFile(container: Container, wanted: string): Promise<Buffer> {
     const path = join('/', wanted);
-    if (pages !== undefined && path.startsWith(`${pages}/`)) {
-      return await readBelow(this.#pagesOf(container), path.slice(pages.length));
-    }
     const found = await this.#volumePath(container, path);
     if (found === undefined) throw missing(path);
     return await readBelow(found.root, found.path);
@@ -369,8 +350,6 @@ export interface OwnFiles {
   readonly hidden: readonly string[];
   /** The program for `/bin/sh` instead of the machine's; undefined: the machine's. */
   readonly shell: string | undefined;
-  /** The folder of a web server's pages, if it has any. */
-  readonly pages: string | undefined;
 }
 
 /** Bytes of a file that programs of ours read as a whole. */

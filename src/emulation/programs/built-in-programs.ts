@@ -19,7 +19,7 @@ import {
 export type Answers = Pick<ProgramContainer, 'write' | 'readFile' | 'resolvConf' | 'exec'>;
 
 interface Run extends Answers {
-  readonly started: PromiseWithResolvers<boolean>;
+  readonly started: PromiseWithResolvers<undefined>;
   readonly ended: PromiseWithResolvers<ContainerExit>;
 }
 
@@ -49,19 +49,14 @@ export class BuiltInPrograms {
     this.#options = options;
   }
 
-  /**
-   * Starts a program.
-   *
-   * @returns undefined for one that is to be run as a process of the container.
-   * @throws the system's error.
-   */
-  async start(wanted: WantedProgram, answers: Answers): Promise<ContainerProgram | undefined> {
+  /** Starts a program. @throws the system's error. */
+  async start(wanted: WantedProgram, answers: Answers): Promise<ContainerProgram> {
     const id = ++this.#count;
     const run: Run = { ...answers, started: Promise.withResolvers(), ended: Promise.withResolvers() };
     this.#process ??= this.#fork();
     this.#runs.set(id, run);
     this.#send({ to: 'start', id, wanted });
-    if (!(await run.started.promise)) return undefined;
+    await run.started.promise;
     return {
       ended: run.ended.promise,
       signal: (signal) => this.#send({ to: 'signal', id, signal }),
@@ -112,16 +107,18 @@ export class BuiltInPrograms {
     if (run === undefined) return;
     switch (message.from) {
       case 'started': {
-        const { failure, result } = message;
-        if (failure === undefined) run.started.resolve(result === true);
-        else run.started.reject(errorOf(failure));
-        if (result !== true) this.#runs.delete(id);
+        const { failure } = message;
+        if (failure === undefined) run.started.resolve(undefined);
+        else {
+          run.started.reject(errorOf(failure));
+          this.#runs.delete(id);
+        }
         return;
       }
       case 'ended':
         this.#runs.delete(id);
         // Behind this, nothing says any more that it has started.
-        run.started.resolve(true);
+        run.started.resolve(undefined);
         run.ended.resolve(message.exit);
         return;
       case 'printed':

@@ -57,8 +57,8 @@ export type ToPrograms =
 
 /** From the programs. */
 export type FromPrograms =
-  /** `result`: whether it runs; false: it is to be run as a process of the container. */
-  | ({ readonly from: 'started'; readonly id: number } & Outcome)
+  /** With the failure of one that has not. */
+  | { readonly from: 'started'; readonly id: number; readonly failure?: Failure }
   | { readonly from: 'ended'; readonly id: number; readonly exit: ContainerExit }
   | {
       readonly from: 'printed';

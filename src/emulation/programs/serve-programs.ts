@@ -53,10 +53,7 @@ export function servePrograms(images: ProgramImages): void {
     present
       .run(container, () => container.start(images, message.wanted))
       .then(
-        (runs) => {
-          say({ from: 'started', id, result: runs });
-          if (!runs) container.end(panicked);
-        },
+        () => say({ from: 'started', id }),
         (error: unknown) => {
           say({ from: 'started', id, failure: failureOf(error) });
           container.end(panicked);
@@ -93,8 +90,8 @@ class Container {
     this.#forget = forget;
   }
 
-  /** @returns false for a program that is to be run as a process. @throws the system's error. */
-  async start(images: ProgramImages, wanted: WantedProgram): Promise<boolean> {
+  /** @throws the system's error. */
+  async start(images: ProgramImages, wanted: WantedProgram): Promise<void> {
     const namespace = new NetworkNamespace(wanted.namespace);
     this.#open.add({ close: () => namespace.close() });
     const host = this.#hold(new NamespaceHost(namespace));
@@ -103,10 +100,9 @@ class Container {
         ? await this.#standIn(wanted, host)
         : await imageOf(images, wanted).start(wanted.argv, this.#containerOf(wanted, host));
     this.#program = program;
-    void program?.ended.then((exit) => this.end(exit));
+    void program.ended.then((exit) => this.end(exit));
     // It may have failed while it started.
-    if (this.#hasEnded) program?.signal('SIGKILL');
-    return program !== undefined;
+    if (this.#hasEnded) program.signal('SIGKILL');
   }
 
   hear(message: Exclude<ToPrograms, { to: 'start' }>): void {

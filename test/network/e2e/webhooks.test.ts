@@ -3,18 +3,19 @@ import { createCertificateAuthority, issueServerCertificate } from '../../../src
 import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { Kubectl } from '../../support/kubectl.ts';
 import { call, type Answer } from '../../support/test-server.ts';
-import { describePods, PodNetwork, until } from '../support/pod-network.ts';
+import { describeWithAgnhost, realAgnhost } from '../support/agnhost.ts';
+import { PodNetwork, until } from '../support/pod-network.ts';
 
-const agnhost = 'registry.k8s.io/e2e-test-images/agnhost:2.56';
+const { image: agnhost, images } = realAgnhost;
 const configurations = '/apis/admissionregistration.k8s.io/v1';
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const folder = '/webhook.local.config/certificates';
 
 /**
  * Tests of `apimachinery/webhook.go` and `apimachinery/crd_conversion_webhook.go` of `test/e2e` by their names and steps. The
- * webhooks are Pods behind Services, which the API server reaches through the cluster network.
+ * webhooks are Pods of Kubernetes' agnhost behind Services, which the API server reaches through the cluster network.
  */
-describePods('[sig-api-machinery] webhooks in Pods', () => {
+describeWithAgnhost('[sig-api-machinery] webhooks in Pods', () => {
   let cluster: PodNetwork;
   let pods: PodNetwork;
   let kubectl: Kubectl;
@@ -23,7 +24,7 @@ describePods('[sig-api-machinery] webhooks in Pods', () => {
   const configured: string[] = [];
 
   beforeAll(async () => {
-    cluster = await PodNetwork.start({ containers: 'processes', nodes: 1 });
+    cluster = await PodNetwork.start({ containers: 'processes', nodes: 1, images });
     kubectl = new Kubectl(cluster.server.kubeconfig);
     const hooks = await cluster.inNamespace('hooks');
     const now = new Date();
@@ -37,7 +38,7 @@ describePods('[sig-api-machinery] webhooks in Pods', () => {
     });
     const flags = [
       ...[`--tls-cert-file=${folder}/tls.crt`, `--tls-private-key-file=${folder}/tls.key`],
-      ...['--alsologtostderr', '-v=4', '2>&1'],
+      '-v=4',
     ];
     for (const [name, command, port] of [
       ['e2e-test-webhook', 'webhook', 8444],
@@ -121,8 +122,8 @@ describePods('[sig-api-machinery] webhooks in Pods', () => {
   const define = async (
     versions: readonly { name: string; storage: boolean; properties: object }[],
     conversion?: object,
+    group = `webhook-${namespaces}.example.com`,
   ): Promise<{ group: string; plural: string; path: (version: string) => string }> => {
-    const group = `webhook-${namespaces}.example.com`;
     const names = { plural: 'e2e-tests', kind: 'E2e-test', singular: 'e2e-test', listKind: 'E2e-testList' };
     const name = `${names.plural}.${group}`;
     await created(definitions, {
@@ -459,6 +460,8 @@ describePods('[sig-api-machinery] webhooks in Pods', () => {
         strategy: 'Webhook',
         webhook: { conversionReviewVersions: ['v1', 'v1beta1'], clientConfig: { caBundle, service } },
       },
+      // The one that agnhost converts.
+      'stable.example.com',
     );
     const place = (version: string, name: string, fields: object): object => ({
       ...{ apiVersion: `${group}/${version}`, kind: 'E2e-test', metadata: { name }, ...fields },

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Container, Pod, PodSpec } from '../../../src/objects/types/core.generated.ts';
 import { listAt, textAt } from '../../../src/objects/json.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../../src/tls/certificates.ts';
+import { realAgnhost } from '../support/agnhost.ts';
 import { describePods, inUrl, PodNetwork, until } from '../support/pod-network.ts';
 
 const image = 'registry.k8s.io/e2e-test-images/agnhost:2.56';
@@ -9,7 +11,7 @@ describePods('agnhost', () => {
   let pods: PodNetwork;
 
   beforeAll(async () => {
-    pods = await PodNetwork.start({ containers: 'processes' });
+    pods = await PodNetwork.start({ containers: 'processes', images: realAgnhost.images });
     await agnhost('server', ['netexec', '--http-port=80', '--udp-port=81'], {}, { hostname: 'server' });
     await pods.service('shop', { selector: { app: 'server' }, ports: [{ port: 8080, targetPort: 80 }] }, 80);
     await pods.running('server', 1);
@@ -88,73 +90,163 @@ describePods('agnhost', () => {
     ]);
   });
 
-  it('tcp-reset, no-snat-test and net do to connections what their tests look for', async () => {
-    const [{ status } = expect.fail('no Pod')] = await pods.running('server', 1);
-    const env = [
-      { name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
-      { name: 'NODE_IP', valueFrom: { fieldRef: { fieldPath: 'status.hostIP' } } },
-    ];
-    await agnhost('reset', ['tcp-reset', '--port', '8080']);
-    for (const name of ['snat-1', 'snat-2']) await agnhost(name, ['no-snat-test', '--port=8080'], { env });
-    const seconds = { PostFinTimeoutSeconds: 1 };
-    const server = { LocalAddr: '0.0.0.0:9999', ...seconds };
-    await agnhost(
-      'half-server',
-      ['net', '--runner', 'nat-closewait-server', '--options', JSON.stringify(server)],
-      {},
-      {
-        restartPolicy: 'Never',
-      },
+  it('NoSNAT: netexec sees a Pod of another node by its own address', async () => {
+    const addressOf = async (name: string): Promise<string> =>
+      inUrl((await pods.running(name, 1))[0]?.status.podIP ?? '');
+    for (const node of ['node-1', 'node-2']) await agnhost(`on-${node}`, ['netexec'], {}, { nodeName: node });
+    const [one, other] = [await addressOf('on-node-1'), await addressOf('on-node-2')];
+    const said = await pods.curl(
+      { pod: 'default/server' },
+      `http://${one}:8080/dial?request=clientip&host=${other}&port=8080`,
     );
-    const address = async (name: string): Promise<string> =>
-      (await pods.running(name, 1))[0]?.status.podIP ?? '';
+    const { responses } = JSON.parse(said) as { responses: readonly string[] };
+    expect(responses[0]?.replace(/:\d+$/, '')).toBe(one);
+  });
+
+  it('netexec answers as it is told: its paths, its words by UDP, and its end', async () => {
+    await agnhost(
+      'told',
+      [
+        ...['netexec', '--http-port', '80', '--udp-port', '81'],
+        '--udp-listen-addresses=127.0.0.1,127.0.0.1',
+        ...['--delay-shutdown=100', '-v=4'],
+      ],
+      { env: [{ name: 'SHOP', value: 'open' }] },
+      { terminationGracePeriodSeconds: 100 },
+    );
+    await agnhost('no-udp', ['netexec', '--udp-port', '-1', '--http-override', '/echo?msg=<b>&code=202']);
+    const [told, silent] = [await pods.running('told', 1), await pods.running('no-udp', 1)].map(
+      ([pod]) => `http://${inUrl(pod?.status.podIP ?? '')}`,
+    );
     const from = { pod: 'default/server' } as const;
-    const reset = await pods.server.run(
-      ['curl', '-sS', `http://${inUrl(await address('reset'))}:8080`],
-      from,
+    const ask = (path: string): Promise<string> => pods.curl(from, `${told}${path}`, '-w', ' %{http_code}');
+    for (const [path, answer] of [
+      ['/serverport', '80 200'],
+      ['/readyz', 'ok 200'],
+      ['/envvar?var=SHOP', 'open 200'],
+      ['/envvar?var=NONE', 'env var "NONE" is not set\n 500'],
+      ['/header?key=Accept', '*/* 200'],
+      ['/echo?msg=a&code=418', 'a 418'],
+      ['/shell?cmd=echo%20$SHOP;exit%207', '{"output":"open\\n","error":"exit status 7"} 200'],
+    ] as const) {
+      expect(await ask(path)).toBe(answer);
+    }
+    for (const [word, answer] of [
+      ['serverport', '81'],
+      ['envvar SHOP', 'open'],
+      ['echo A b', 'a b'],
+    ] as const) {
+      const asked = `/dial?protocol=udp&host=127.0.0.1&port=81&request=${encodeURIComponent(word)}`;
+      expect(await ask(asked)).toBe(`{"responses":["${answer}"]} 200`);
+    }
+    const whole = await pods.curl(from, `${silent}:8080/hostname`, '-w', ' %{http_code} %{content_type}');
+    expect(whole).toBe('<b> 202 text/html; charset=utf-8');
+    await pods.delete('pods', 'told');
+    await until(
+      () => ask('/readyz'),
+      (said) => said === 'shutting down 503',
     );
-    expect(reset.exitCode).toBe(56);
-    const targets = [`${inUrl(await address('snat-2'))}:8080`, `${inUrl(status.podIP ?? '')}:80`];
-    const check = async (target: string): Promise<string> =>
-      await pods.curl(
-        from,
-        `http://${inUrl(await address('snat-1'))}:8080/checknosnat?ips=${target}`,
-        '-w',
-        '%{http_code}',
-      );
-    expect(await check(targets[0] ?? '')).toBe('200');
-    expect(await check(targets[1] ?? '')).toMatch(/^Returned ip "" != my Pod ip .*500$/);
-    const client = {
-      RemoteAddr: `${inUrl(await address('half-server'))}:9999`,
-      TimeoutSeconds: 20,
-      ...seconds,
-    };
+    expect(await ask('/shutdown')).toContain('000');
+  });
+
+  it('is asked by the API server by TLS, as the extension API server and the webhook of a Service', async () => {
+    const now = new Date();
+    const authority = createCertificateAuthority('shop-ca', { now });
+    const { certificate, key } = issueServerCertificate(authority, 'tls', ['tls.default.svc'], { now });
+    const create = async (path: string, body: object): Promise<void> =>
+      expect((await pods.call('POST', path, body)).status).toBe(201);
+    await create(pods.path('secrets'), {
+      metadata: { name: 'tls' },
+      stringData: { 'tls.crt': certificate, 'tls.key': key },
+    });
+    const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: { uid: 'shop' } };
     await agnhost(
-      'half-client',
-      ['net', '--runner=nat-closewait-client', `--options=${JSON.stringify(client)}`],
-      {},
-      {
-        restartPolicy: 'Never',
-      },
+      'tls',
+      [
+        ...['netexec', '--http-port=8443', '--udp-port=-1'],
+        ...['--tls-cert-file=/tls/tls.crt', '--tls-private-key-file=/tls/tls.key'],
+        `--http-override=/echo?msg=${encodeURIComponent(JSON.stringify(review))}`,
+      ],
+      { volumeMounts: [{ name: 'tls', mountPath: '/tls' }] },
+      { volumes: [{ name: 'tls', secret: { secretName: 'tls' } }] },
     );
-    for (const name of ['half-client', 'half-server']) {
-      expect((await ended(name)).status.phase).toBe('Succeeded');
-      expect(await logged(name, 'Done')).toMatch(/^output:\n\n# .*waiting 1 seconds\n# Done\n$/s);
+    await pods.service('tls', { ports: [{ port: 443, targetPort: 8443 }] }, 0);
+    const service = { namespace: 'default', name: 'tls' };
+    const caBundle = Buffer.from(authority.certificate).toString('base64');
+    await create('/apis/apiregistration.k8s.io/v1/apiservices', {
+      metadata: { name: 'v1.shop.example.com' },
+      spec: {
+        ...{ service: { ...service, port: 443 }, caBundle, group: 'shop.example.com', version: 'v1' },
+        ...{ groupPriorityMinimum: 1000, versionPriority: 10 },
+      },
+    });
+    await until(
+      () =>
+        pods.server.client.request('GET', '/apis/shop.example.com/v1/things').then(
+          ({ bytes }) => bytes.toString(),
+          (error: unknown) => String(error),
+        ),
+      (said) => said === JSON.stringify(review),
+    );
+    await create('/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations', {
+      metadata: { name: 'shop' },
+      webhooks: [
+        {
+          ...{ name: 'shop.example.com', sideEffects: 'None', admissionReviewVersions: ['v1'] },
+          clientConfig: { service: { ...service, path: '/' }, caBundle },
+          rules: [
+            { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] },
+          ],
+          objectSelector: { matchLabels: { shop: 'yes' } },
+        },
+      ],
+    });
+    // Its answer is none to the question: that it came shows the way.
+    await until(
+      async () =>
+        textAt(
+          (
+            await pods.call('POST', pods.path('configmaps'), {
+              metadata: { generateName: 'shop-', labels: { shop: 'yes' } },
+            })
+          ).body,
+          'message',
+        ),
+      (said) => /expected response.uid=.*got "shop"/.test(said),
+    );
+  });
+
+  it('other commands fail, and say which there are and how to run the real one', async () => {
+    const never: Partial<PodSpec> = { restartPolicy: 'Never' };
+    await agnhost('unknown', ['porter', '--json-response'], {}, never);
+    await agnhost('by-shell', [], { command: ['/bin/sh', '-c', '/agnhost connect x:80'] }, never);
+    for (const name of ['unknown', 'by-shell']) {
+      const { status } = await ended(name);
+      expect(status.containerStatuses?.[0]?.state?.terminated?.exitCode).toBe(1);
+      expect(await logged(name, '\n')).toMatch(
+        /^(?:Error: unknown command "porter": )?the built-in agnhost has netexec, guestbook and pause, .*: servicenet up --image registry.k8s.io\/e2e-test-images\/agnhost=\/path\/to\/agnhost\n$/,
+      );
     }
   });
 
-  it('grpc-health-checking is what probes of gRPC ask', async () => {
+  const { missing, image: real } = realAgnhost;
+  const toReal = missing === '' ? '' : ` (missing: ${missing})`;
+
+  it.skipIf(missing !== '')(`grpc-health-checking of the real one is what probes ask${toReal}`, async () => {
     const grpc = { port: 5000, service: 'shop' };
     const probe = { grpc, periodSeconds: 1, failureThreshold: 1 };
-    await agnhost('health', ['grpc-health-checking', '--service=shop'], { readinessProbe: probe });
-    await agnhost('unknown', ['grpc-health-checking'], { readinessProbe: probe });
+    await agnhost('health', ['grpc-health-checking', '--service=shop'], {
+      image: real,
+      readinessProbe: probe,
+    });
+    await agnhost('other', ['grpc-health-checking'], { image: real, readinessProbe: probe });
     const [{ status } = expect.fail('no Pod')] = await pods.running('health', 1);
     await pods.curl({ pod: 'default/server' }, `http://${inUrl(status.podIP ?? '')}:8080/make-not-serving`);
     await until(
       () => read('health'),
       (pod) => pod.status.containerStatuses?.[0]?.ready === false,
     );
-    const unhealthy = (name: string): Promise<readonly string[]> =>
+    const unhealthy = (name: string, text: string): Promise<unknown> =>
       until(
         async () =>
           listAt((await pods.call('GET', pods.path('events'))).body, 'items')
@@ -163,48 +255,9 @@ describePods('agnhost', () => {
                 textAt(event, 'involvedObject', 'name') === name && textAt(event, 'reason') === 'Unhealthy',
             )
             .map((event) => textAt(event, 'message')),
-        (messages) => messages.length > 0,
+        (messages) => messages.some((message) => message.includes(text)),
       );
-    expect(await unhealthy('health')).toContain(
-      'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")',
-    );
-    expect((await unhealthy('unknown'))[0]).toMatch(/^Readiness probe failed: .*unknown service/);
-  });
-
-  it('entrypoint-tester and mounttest show words and files', async () => {
-    const never: Partial<PodSpec> = { restartPolicy: 'Never' };
-    await agnhost('words', ['entrypoint-tester', 'a', 'b'], {}, never);
-    await agnhost('entry', [], { command: ['/agnhost-2', 'entrypoint-tester'] }, never);
-    const volumeMounts = [{ name: 'v', mountPath: '/test-volume' }];
-    const file = '/test-volume/test-file';
-    await agnhost(
-      'mounted',
-      [
-        'mounttest',
-        '--fs_type=/test-volume',
-        `--new_file_0644=${file}`,
-        `--file_perm=${file}`,
-        `--file_mode=${file}`,
-      ],
-      { volumeMounts },
-      { ...never, volumes: [{ name: 'v', emptyDir: { medium: 'Memory' } }] },
-    );
-    await agnhost('unmounted', ['mounttest', '--file_content=/no/such'], {}, never);
-    for (const name of ['words', 'entry', 'mounted'])
-      expect((await ended(name)).status.phase).toBe('Succeeded');
-    expect(await logged('words', '\n')).toBe('[/agnhost entrypoint-tester a b]\n');
-    expect(await logged('entry', '\n')).toBe('[/agnhost-2 entrypoint-tester]\n');
-    expect((await logged('mounted', 'perms')).split('\n')).toEqual([
-      'mount type of "/test-volume": tmpfs',
-      `content of file "${file}": mount-tester new file`,
-      '',
-      `mode of file "${file}": -rw-r--r--`,
-      `perms of file "${file}": -rw-r--r--`,
-      '',
-    ]);
-    expect((await ended('unmounted')).status.phase).toBe('Failed');
-    expect(await logged('unmounted', 'error')).toBe(
-      'error reading file content for "/no/such": open /no/such: no such file or directory\n',
-    );
+    await unhealthy('health', 'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")');
+    await unhealthy('other', 'unknown service');
   });
 });

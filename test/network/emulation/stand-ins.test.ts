@@ -33,7 +33,7 @@ describePods('Stand-in servers', () => {
     await pods.pod('web', 'web', { image: 'nginx:1.29' });
     await pods.pod('other', 'other', { image: 'example.com/shop:2', ports: [{ containerPort: 80 }] });
     const agent = ['-A', 'tester"/1'];
-    await pods.pod('tested', 'tested', { image: 'registry.k8s.io/e2e-test-images/httpd:2.4.38-4' });
+    await pods.pod('tested', 'tested', { image: 'httpd:2.4' });
     for (const name of ['web', 'tested', 'other']) {
       const url = `http://${await addressOf(name)}/cart?a=1`;
       const body = await pods.curl(from, url, ...agent);

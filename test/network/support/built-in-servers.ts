@@ -14,50 +14,29 @@ interface Server {
   /** The port is one of TLS. */
   readonly isTls?: boolean;
   readonly udp?: number;
-  /** What an honest client runs; default: curl. */
-  readonly ask?: (address: string) => [string, ...string[]];
 }
 
 const agnhost = (port: number, path: string, answer: RegExp, ...args: string[]): Server => ({
-  container: {
-    image: 'registry.k8s.io/e2e-test-images/agnhost:2.53',
-    args,
-    env: ['POD_IP', 'NODE_IP'].map((name) => ({
-      name,
-      valueFrom: {
-        fieldRef: {
-          fieldPath: name === 'POD_IP' ? 'status.podIP' : 'status.hostIP',
-        },
-      },
-    })),
-  },
+  container: { image: 'registry.k8s.io/e2e-test-images/agnhost:2.53', args },
   ...{ port, path, answer },
-});
-const image = (name: string, path: string, answer: RegExp): Server => ({
-  container: { image: `registry.k8s.io/e2e-test-images/${name}:1` },
-  ...{ port: 80, path, answer },
 });
 
 const nameItem = { path: 'index.html', fieldRef: { fieldPath: 'metadata.name' } };
 
-/** Files of servers that read some: a key pair, and names for the stand-in of CoreDNS. */
-const mounted: Pick<Required<Server>, 'container' | 'spec'> = {
-  container: { volumeMounts: [{ name: 'files', mountPath: '/files' }] },
-  spec: { volumes: [{ name: 'files', configMap: { name: 'files' } }] },
-};
-const withFiles = (server: Server): Server => ({
-  ...server,
-  container: { ...server.container, ...mounted.container },
-  spec: mounted.spec,
-});
-const keyPair = ['--tls-cert-file=/files/tls.crt', '--tls-private-key-file=/files/tls.key'];
-const overTls = (port: number, answer: RegExp, ...args: string[]): Server => ({
-  ...withFiles(agnhost(port, '/readyz', answer, ...args, `--port=${port}`, ...keyPair)),
+/** netexec by TLS, with a key pair of this folder. */
+const overTls = (name: string, folder: string, pair: string): Server => ({
+  ...agnhost(
+    ...([8443, '/hostname', new RegExp(`^${name}$`), 'netexec', '--http-port=8443'] as const),
+    ...[`--tls-cert-file=${folder}/${pair}.crt`, `--tls-private-key-file=${folder}/${pair}.key`],
+  ),
   isTls: true,
 });
-const shell = (script: string): [string, ...string[]] => ['bash', '-c', script];
-/** The question for `a.` by UDP, for printf. */
-const question = String.raw`\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01`;
+
+const withFiles = (server: Server): Server => ({
+  ...server,
+  container: { ...server.container, volumeMounts: [{ name: 'files', mountPath: '/files' }] },
+  spec: { volumes: [{ name: 'files', configMap: { name: 'files' } }] },
+});
 
 /** One Pod for each program that listens. */
 export const servers: Readonly<Record<string, Server>> = {
@@ -73,58 +52,9 @@ export const servers: Readonly<Record<string, Server>> = {
     ...{ port: 80, path: '/index.html', answer: /^documents$/ },
   },
   netexec: { ...agnhost(8080, '/hostname', /^netexec$/, 'netexec'), udp: 8081 },
-  liveness: agnhost(8080, '/started', /^\d/, 'liveness'),
-  'test-webserver': agnhost(80, '/', /<pre>/, 'test-webserver'),
   guestbook: agnhost(80, '/get', /"data"/, 'guestbook'),
-  'grpc-health-checking': agnhost(8080, '/x', /404/, 'grpc-health-checking'),
-  'no-snat-test': agnhost(8080, '/whoami', /:\d+$/, 'no-snat-test'),
-  'serve-hostname': agnhost(9376, '/', /^serve-hostname$/, 'serve-hostname'),
-  net: agnhost(8889, '/x', /404/, 'net', '--serve=:8889'),
-  'serve-hostname-tcp': {
-    ...agnhost(9376, '/', /^serve-hostname-tcp$/, 'serve-hostname', '--tcp', '--http=false', '--udp'),
-    ask: (address) => shell(`cat </dev/tcp/${address}/9376`),
-    udp: 9376,
-  },
-  porter: {
-    ...agnhost(8080, '/', /^porter$/, 'porter'),
-    container: {
-      ...agnhost(0, '', /^/, 'porter').container,
-      env: [
-        { name: 'SERVE_PORT_8080', value: 'porter' },
-        { name: 'SERVE_TLS_PORT_8443', value: 'porter' },
-      ],
-    },
-  },
-  // One byte is answered with the end of the connection, and more with its reset.
-  'tcp-reset': {
-    ...agnhost(8080, '/', /^ended$/, 'tcp-reset'),
-    ask: (address) => shell(`exec 3<>/dev/tcp/${address}/8080; printf x >&3; cat <&3 && echo ended`),
-  },
-  webhook: overTls(8443, /^ok$/, 'webhook'),
-  'crd-conversion-webhook': overTls(8443, /^ok$/, 'crd-conversion-webhook'),
-  'sample-apiserver': {
-    ...withFiles(image('sample-apiserver', '/readyz', /^ok$/)),
-    container: {
-      ...image('sample-apiserver', '', /^/).container,
-      ...mounted.container,
-      args: ['--secure-port=8443', ...keyPair],
-    },
-    port: 8443,
-    isTls: true,
-  },
-  coredns: {
-    ...withFiles(agnhost(53, '', /12 34/)),
-    container: {
-      ...agnhost(0, '', /^/, '-conf', '/files/Corefile').container,
-      ...mounted.container,
-      command: ['/coredns'],
-    },
-    ask: (address) =>
-      shell(`exec 3<>/dev/udp/${address}/53; printf '${question}' >&3; head -c 2 <&3 | od -An -tx1`),
-    udp: 53,
-  },
-  httpd: image('httpd', '/', /It works/),
-  nautilus: image('nautilus', '/data.json', /nautilus/),
+  'netexec-localhost': overTls('netexec-localhost', '', 'localhost'),
+  'netexec-tls': withFiles(overTls('netexec-tls', '/files', 'tls')),
 };
 
 /** A listener, for `hostile-sender.ts`. */
@@ -151,11 +81,7 @@ export class BuiltInServers {
     const { certificate, key } = issueCertificate({ subject: 'webhook', names: ['webhook.test'] });
     const answer = await pods.call('POST', pods.path('configmaps'), {
       metadata: { name: 'files' },
-      data: {
-        'tls.crt': certificate,
-        'tls.key': key,
-        Corefile: '. {\n  hosts {\n    192.0.2.1 a\n  }\n}\n',
-      },
+      data: { 'tls.crt': certificate, 'tls.key': key },
     });
     if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
     for (const [name, { container, spec = {} }] of Object.entries(servers)) {
@@ -173,21 +99,14 @@ export class BuiltInServers {
   }
 
   listeners(): readonly HostileTarget[] {
-    const programs = Object.entries(servers).flatMap(
-      ([name, { port, udp, isTls = false }]): HostileTarget[] => {
-        const address = this.addressOf(name);
-        return [
-          { protocol: 'tcp', address, port },
-          ...(isTls ? [{ protocol: 'tls', address, port } as const] : []),
-          ...(udp === undefined ? [] : [{ protocol: 'udp', address, port: udp } as const]),
-        ];
-      },
-    );
-    return [
-      ...programs,
-      { protocol: 'tcp', address: this.addressOf('grpc-health-checking'), port: 5000 },
-      { protocol: 'tls', address: this.addressOf('porter'), port: 8443 },
-    ];
+    return Object.entries(servers).flatMap(([name, { port, udp, isTls = false }]): HostileTarget[] => {
+      const address = this.addressOf(name);
+      return [
+        { protocol: 'tcp', address, port },
+        ...(isTls ? [{ protocol: 'tls', address, port } as const] : []),
+        ...(udp === undefined ? [] : [{ protocol: 'udp', address, port: udp } as const]),
+      ];
+    });
   }
 
   async statusOf(name: string): Promise<ContainerStatus | undefined> {
@@ -197,12 +116,12 @@ export class BuiltInServers {
 
   /** Resolves when each has answered an honest client. */
   async answer(): Promise<void> {
-    for (const [name, { port, path, answer, isTls = false, ask }] of Object.entries(servers)) {
+    for (const [name, { port, path, answer, isTls = false }] of Object.entries(servers)) {
       const address = this.addressOf(name);
       const url = `${isTls ? 'https' : 'http'}://${address}:${port}${path}`;
-      const command = ask?.(address) ?? ['curl', '-sk', '--max-time', '2', url];
+      const command = ['timeout', '5', 'curl', '-sk', '--max-time', '2', url] as const;
       await until(
-        async () => (await this.#pods.server.run(['timeout', '5', ...command], { node: 'node-1' })).stdout,
+        async () => (await this.#pods.server.run(command, { node: 'node-1' })).stdout,
         (text) => answer.test(text.trim()),
       );
     }

@@ -69,7 +69,6 @@ async function run(): Promise<void> {
         exec: () => Promise.reject(new Error('no program')),
       },
     );
-    if (program === undefined) throw new Error(`${way} does not run`);
     return { program, printed };
   };
   const ask = async (way: string): Promise<string> => {
@@ -98,6 +97,6 @@ async function run(): Promise<void> {
 
 if (process.send === undefined) await run();
 else {
-  const image = { entrypoint: 'thrower', commands: [], start };
-  servePrograms({ byName: new Map([['thrower', image]]), byRepository: new Map(), executables: new Map() });
+  const image = { entrypoint: 'thrower', commands: [], script: '', start };
+  servePrograms({ byName: new Map([['thrower', image]]), byRepository: new Map() });
 }

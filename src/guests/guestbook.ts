@@ -1,11 +1,11 @@
 /** `agnhost guestbook`: a frontend, a primary and its replicas, which keep texts by key (test/images/agnhost/guestbook). */
 import { setTimeout as delay } from 'node:timers/promises';
-import { httpServer } from '../../host/http-server.ts';
-import type { RequestTarget } from '../../objects/request-target.ts';
-import { isRecord } from '../../objects/json.ts';
-import { bodyFrom } from './clients.ts';
-import type { AgnhostRun } from './context.ts';
-import { errorMessage } from '../../objects/status.ts';
+import { httpServer } from '../host/http-server.ts';
+import type { RequestTarget } from '../objects/request-target.ts';
+import { isRecord } from '../objects/json.ts';
+import { bodyFrom, resolveName } from './dial.ts';
+import type { AgnhostRun } from './run.ts';
+import { errorMessage } from '../objects/status.ts';
 
 /** Milliseconds that a replica tries to reach its primary, and between two tries. */
 const registrationMs = 15_000;
@@ -18,9 +18,9 @@ interface Answer {
 
 /** Serves, and registers with `--replicaof`. @throws the system's error where the port is taken. */
 export async function guestbook(run: AgnhostRun): Promise<void> {
-  const { args } = run;
-  const book = new Guestbook(run, args.number('backend-port', 6379));
-  await run.listen(args.number('http-port', 80), () =>
+  const flags = run.flags(['http-port', 'backend-port', 'replicaof']);
+  const book = new Guestbook(run, flags.number('backend-port', 6379));
+  await run.listen(flags.number('http-port', 80), () =>
     httpServer(async (request, response, target) => {
       request.resume();
       run.print(`GET ${target.pathname}${target.search}`);
@@ -30,7 +30,7 @@ export async function guestbook(run: AgnhostRun): Promise<void> {
       response.writeHead(status).end(text);
     }),
   );
-  const primary = args.text('replicaof');
+  const primary = flags.text('replicaof');
   if (primary === '') return;
   // It serves before: the primary may come later.
   book.register(primary).catch((error: unknown) => {
@@ -85,7 +85,7 @@ class Guestbook {
     const until = performance.now() + registrationMs;
     while (performance.now() < until) {
       try {
-        const [address = ''] = await this.#run.container.resolve(primary);
+        const [address = ''] = await resolveName(this.#run.container, primary);
         const way = await host.connect(address, this.#port);
         const own = way.localAddress ?? '';
         way.destroy();
@@ -107,7 +107,7 @@ class Guestbook {
   }
 
   async #ask(name: string, path: string): Promise<string> {
-    const [address = ''] = await this.#run.container.resolve(name);
+    const [address = ''] = await resolveName(this.#run.container, name);
     return await bodyFrom(this.#run.container.host, address, this.#port, path);
   }
 }

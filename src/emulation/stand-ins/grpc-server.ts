@@ -1,14 +1,12 @@
 import type { Http2Server, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 
 /** gRPC's status codes that are used here. */
-export const grpcCodes = { ok: 0, notFound: 5, unimplemented: 12 } as const;
+export const grpcCodes = { ok: 0, unimplemented: 12 } as const;
 
-/** A call with one message. */
+/** A call, whose message does not matter. */
 export interface GrpcCall {
   /** `/package.Service/Method`. */
   readonly path: string;
-  /** The first 1 KiB of the message, without gRPC's head of five bytes. */
-  readonly message: Buffer;
   readonly headers: IncomingHttpHeaders;
   /** Address and port. */
   readonly client: string;
@@ -23,16 +21,8 @@ export interface GrpcAnswer {
   readonly message?: Buffer;
 }
 
-/** Most bytes of a message that are read: it names a service. */
-const maxMessageBytes = 1024;
-
 /** The method of gRPC's health service (`grpc.health.v1`). */
 export const healthCheckPath = '/grpc.health.v1.Health/Check';
-
-/** The service that a HealthCheckRequest names: its first field, a text of up to 127 bytes. */
-export function healthServiceIn(message: Buffer): string {
-  return message[0] === 0x0a ? message.subarray(2, 2 + (message[1] ?? 0)).toString() : '';
-}
 
 /** `HealthCheckResponse` with a `ServingStatus`. */
 export function healthAnswer(isServing: boolean): GrpcAnswer {
@@ -56,17 +46,12 @@ export function grpcServer(answer: (call: GrpcCall) => GrpcAnswer): Http2Server 
       return;
     }
     const { remoteAddress = '', remotePort = 0 } = stream.session?.socket ?? {};
-    const chunks: Buffer[] = [];
-    let size = 0;
-    stream.on('data', (chunk: Buffer) => {
-      if ((size += chunk.length) <= maxMessageBytes) chunks.push(chunk);
-    });
+    stream.resume();
     stream.once('end', () => {
       // Reset by its client.
       if (stream.destroyed || stream.closed) return;
-      const message = Buffer.concat(chunks).subarray(5);
       const client = `${remoteAddress}:${remotePort}`;
-      respond(stream, answer({ path: headers[':path'] ?? '', message, headers, client }));
+      respond(stream, answer({ path: headers[':path'] ?? '', headers, client }));
     });
   });
   return server;

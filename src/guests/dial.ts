@@ -1,23 +1,23 @@
 import { once } from 'node:events';
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { isIPv6, isIP } from 'node:net';
-import type { Host } from '../../host/host.ts';
-import { request as httpRequest } from '../../host/node-http.ts';
-import type { ProgramContainer } from '../../emulation/program.ts';
-import type { AgnhostContainer, AgnhostRun } from './context.ts';
-import { errorMessage } from '../../objects/status.ts';
-import { createHash, randomInt } from 'node:crypto';
-import { request as httpsRequest } from 'node:https';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Host } from '../host/host.ts';
+import { request as httpRequest } from '../host/node-http.ts';
+import type { ProgramContainer } from '../emulation/program.ts';
+import { errorMessage } from '../objects/status.ts';
+import { randomInt } from 'node:crypto';
 import { encode, RECURSION_DESIRED } from 'dns-packet';
-import { readAnswers } from '../../dns/query.ts';
-import { parseResolvConf } from '../../network/dns/resolv-conf.ts';
+import { readAnswers } from '../dns/query.ts';
+import { parseResolvConf } from '../network/dns/resolv-conf.ts';
 
 /** The time of one attempt. */
 const timeoutMs = 5000;
 /** Most bytes of an answer. */
 const maxBodyBytes = 1024 * 1024;
 const maxTries = 1000;
+
+/** The parts of its container that a client needs. */
+type Dialer = Pick<ProgramContainer, 'host' | 'hosts' | 'resolvConf'>;
 
 /** A status, and JSON or the text of what was wrong with the request. */
 export interface DialAnswer {
@@ -30,10 +30,7 @@ export interface DialAnswer {
  *
  * @param value of a query parameter: `host`, `port`, `request`, `protocol`, `tries`.
  */
-export async function dial(
-  { host, resolve }: Pick<AgnhostContainer, 'host' | 'resolve'>,
-  value: (name: string) => string,
-): Promise<DialAnswer> {
+export async function dial(container: Dialer, value: (name: string) => string): Promise<DialAnswer> {
   const refused = (body: string): DialAnswer => ({ status: 400, body: `${body}\n` });
   const [name = '', port = '', request = '', protocol = '', tries = ''] = [
     ...['host', 'port', 'request', 'protocol', 'tries'],
@@ -51,7 +48,7 @@ export async function dial(
   }
   let address: string;
   try {
-    [address = ''] = await resolve(name === '' ? 'localhost' : name);
+    [address = ''] = await resolveName(container, name === '' ? 'localhost' : name);
   } catch (error) {
     return refused(`host and/or port param are invalid. ${errorMessage(error)}`);
   }
@@ -59,7 +56,7 @@ export async function dial(
   const errors: string[] = [];
   for (let i = 0; i < Math.min(tries === '' ? 1 : Number(tries), maxTries); i++) {
     try {
-      responses.push(await ask(host, address, Number(port), request));
+      responses.push(await ask(container.host, address, Number(port), request));
     } catch (error) {
       errors.push(errorMessage(error));
     }
@@ -81,7 +78,11 @@ export async function bodyFrom(host: Host, address: string, port: number, path: 
       headers: { Connection: 'close' },
     });
     outgoing.end();
-    const response = await responseOf(outgoing);
+    // The listener of errors stays: one may come behind the head.
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      outgoing.once('response', resolve);
+      outgoing.once('error', reject);
+    });
     const chunks: Buffer[] = [];
     let size = 0;
     for await (const chunk of response) {
@@ -92,14 +93,6 @@ export async function bodyFrom(host: Host, address: string, port: number, path: 
   } finally {
     socket.destroy();
   }
-}
-
-/** Waits for the head of the answer. Rejects with the transport's error. */
-async function responseOf(outgoing: ClientRequest): Promise<IncomingMessage> {
-  return await new Promise((resolve, reject) => {
-    outgoing.once('response', resolve);
-    outgoing.once('error', reject);
-  });
 }
 
 async function askUdp(host: Host, address: string, port: number, request: string): Promise<string> {
@@ -128,120 +121,27 @@ function askSctp(): Promise<string> {
   return Promise.reject(new Error('sctp dial failed. err:protocol not supported'));
 }
 
-/** Connects to `HOST:PORT`, and reports the failure (test/images/agnhost/connect). */
-export async function connect(run: AgnhostRun): Promise<void> {
-  const { args, container } = run;
-  const [, name = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(args.others[0] ?? '') ?? [];
-  const connectTimeoutMs = args.durationMs('timeout', 1000);
-  const protocol = args.text('protocol', 'tcp').toLowerCase();
-  const fail = (word: string): void => {
-    container.write('stderr', `${word}\n`);
-    run.end(1);
-  };
-  if (protocol === 'sctp') {
-    fail('OTHER: SCTP is not available');
-    return;
-  }
-  const signal =
-    connectTimeoutMs === 0 ? new AbortController().signal : AbortSignal.timeout(connectTimeoutMs);
-  try {
-    if (protocol === 'udp') {
-      const socket = await container.host.datagram(name.includes(':') ? '::' : '0.0.0.0', 0);
-      run.keep({ close: () => void socket.close() });
-      await new Promise<void>((resolve) => socket.connect(Number(port), name, resolve));
-      const answer = once(socket, 'message', { signal });
-      socket.send('hostname\n');
-      await answer;
-    } else (await container.host.connect(name, Number(port), { signal })).destroy();
-    run.end(0);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    if (signal.aborted || code === 'ETIMEDOUT') fail('TIMEOUT');
-    else if (code === 'ECONNREFUSED') fail('REFUSED');
-    else if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') fail(`DNS: ${name}`);
-    else fail(`OTHER: ${errorMessage(error)}`);
-  }
-}
-
-const accountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
-
-/** Asks the API server for its health, again and again, with the token of the moment. */
-export async function inClusterClient(run: AgnhostRun): Promise<void> {
-  const { args, container } = run;
-  const intervalMs = args.number('poll-interval', 30) * 1000;
-  const host = container.environment.get('KUBERNETES_SERVICE_HOST') ?? 'kubernetes.default.svc';
-  const port = Number(container.environment.get('KUBERNETES_SERVICE_PORT') ?? '443');
-  for (;;) {
-    run.print('calling /healthz');
-    try {
-      const token = (await container.readFile(`${accountFolder}/token`)).toString().trim();
-      const ca = await container.readFile(`${accountFolder}/ca.crt`);
-      run.print(`authz_header=${createHash('sha256').update(`Bearer ${token}`).digest('base64url')}`);
-      const outgoing = httpsRequest({
-        ...{ host, port, ca, path: '/healthz' },
-        headers: { authorization: `Bearer ${token}` },
-      });
-      outgoing.end();
-      const response = await responseOf(outgoing);
-      response.resume();
-      if (response.statusCode !== 200) run.print(`status with error: ${response.statusCode}`);
-    } catch (error) {
-      run.print(`error: ${errorMessage(error)}`);
-    }
-    await delay(intervalMs);
-  }
-}
-
-/** Prints the search domains, or the servers, of `/etc/resolv.conf`. */
-export async function resolvConfEntries(run: AgnhostRun, keyword: 'search' | 'nameserver'): Promise<void> {
-  const text = (await run.container.readFile('/etc/resolv.conf')).toString();
-  const entries = text.split('\n').flatMap((line) => {
-    const [first, ...rest] = line.trim().split(/\s+/);
-    return first === keyword ? rest : [];
-  });
-  run.print(entries.join(','));
-  run.end(0);
-}
-
-/** Prints `/etc/hosts`. */
-export async function etcHosts(run: AgnhostRun): Promise<void> {
-  run.container.write('stdout', (await run.container.readFile('/etc/hosts')).toString());
-  run.end(0);
-}
-
-/** A container whose names are resolved by the files that it has. */
-export function withResolver(container: ProgramContainer): AgnhostContainer {
-  const { host, hosts } = container;
-  return {
-    ...container,
-    resolve: async (name) =>
-      await resolveName(host, { hosts, resolvConf: await container.resolvConf() }, name),
-  };
-}
-
 /** Milliseconds that a server has, as often as it is asked (resolv.conf(5): `timeout`, `attempts`; shorter). */
 const queryTimeoutMs = 2000;
 const attempts = 2;
 
 /**
- * The addresses of a name as a resolver of the container finds them (resolv.conf(5)), through the network of its Pod:
- * those of IPv4 first; of an address, itself.
+ * The addresses of a name as a resolver of the container finds them (`/etc/hosts`, resolv.conf(5)), through the network of
+ * its Pod: those of IPv4 first; of an address, itself.
  *
- * @param files the texts of `/etc/hosts` and `/etc/resolv.conf`.
  * @throws {Error} `lookup NAME: no such host`, in Go's words.
  */
-async function resolveName(
-  host: Host,
-  files: { readonly hosts: string; readonly resolvConf: string },
+export async function resolveName(
+  { host, hosts, resolvConf }: Dialer,
   name: string,
 ): Promise<readonly string[]> {
   if (isIP(name) !== 0) return [name];
-  const known = files.hosts.split('\n').flatMap((line) => {
+  const known = hosts.split('\n').flatMap((line) => {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/);
     return names.includes(name) ? [address] : [];
   });
   if (known.length > 0) return known;
-  const { nameservers, searches, options } = parseResolvConf(files.resolvConf);
+  const { nameservers, searches, options } = parseResolvConf(await resolvConf());
   const dots = Number(options.find((each) => each.startsWith('ndots:'))?.slice('ndots:'.length) ?? 1);
   const searched = searches.map((domain) => `${name}.${domain}`);
   const isWhole = name.endsWith('.');

@@ -1,0 +1,24 @@
+import { describe } from 'vitest';
+import { isBuilt, program } from '../../cluster/programs.ts';
+import { describePods } from './pod-network.ts';
+
+/**
+ * Kubernetes' own agnhost, for tests of what the built-in one has not: an image that `up` is given by
+ * `images: [...realAgnhost.images]`. Nothing is built here.
+ */
+const image = 'registry.k8s.io/e2e-test-images/agnhost:built';
+const isThere = isBuilt('agnhost');
+
+export const realAgnhost = {
+  image,
+  /** What is missing for it; empty: nothing. */
+  missing: isThere ? '' : 'agnhost, which npm run test:upstream builds',
+  images: isThere ? [`${image}=${program('agnhost')}`] : [],
+};
+
+/** Describes tests that need it; where it is missing they are skipped by name. */
+export function describeWithAgnhost(name: string, tests: () => void): void {
+  const { missing } = realAgnhost;
+  if (missing === '') describePods(name, tests);
+  else describe.skip(`${name} (missing: ${missing})`, tests);
+}
