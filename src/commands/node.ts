@@ -71,6 +71,7 @@ export async function node(config: NodeConfig): Promise<void> {
     log,
     metrics,
     labelSelectors: { ...forwardingSelectors, ...announceSelectors },
+    fieldSelectors: readsOwnNodeAlone(config) ? { nodes: `metadata.name=${config.nodeName}` } : {},
     namespaces: { [resourceName(leases)]: config.announce.leaseNamespace },
     // A page of slices lives while it is read in pieces: 500 of them would outlive the young generation.
     pageSize: 100,
@@ -233,6 +234,11 @@ async function removeForwarding(host: Host): Promise<void> {
   } catch (error) {
     if (!(error instanceof ProgramMissingError)) throw error;
   }
+}
+
+/** Forwarding needs no other Node. As kube-proxy, which reads its own alone: kubelets write all of them all the time. */
+function readsOwnNodeAlone({ features, flows }: NodeConfig): boolean {
+  return features.every((feature) => feature === 'proxy') && flows.address === undefined;
 }
 
 function clusterCIDRs({ detectLocal }: NodeConfig): readonly ParsedCidr[] {

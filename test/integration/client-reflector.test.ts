@@ -87,6 +87,28 @@ async function backOff(): Promise<void> {
 }
 
 describe('filling the cache', () => {
+  it('asks for the objects that selectors name, in lists and in watches', async () => {
+    const own = { fieldSelectors: { pods: 'spec.nodeName=a' }, labelSelectors: { pods: '!hidden' } };
+    const log = pino({ level: 'silent' });
+    const chosen = new InformerFactory({ transport, clock, random: () => 0, log, ...own });
+    chosen.informer(pods);
+    chosen.start(stop.signal);
+    const selectors = ({ query }: Exchange) => [query.get('fieldSelector'), query.get('labelSelector')];
+    const [all, some] = [await server.next(), await server.next()];
+    all.watch();
+    expect([all, some].map(selectors)).toEqual([
+      [null, null],
+      ['spec.nodeName=a', '!hidden'],
+    ]);
+    some.status(422, 'Invalid', 'sendInitialEvents is forbidden for watch');
+    const list = await server.next();
+    expect(selectors(list)).toEqual(['spec.nodeName=a', '!hidden']);
+    list.json(200, podList('10', []));
+    expect(selectors(await server.next())).toEqual(['spec.nodeName=a', '!hidden']);
+    stop.abort();
+    await chosen.finished();
+  });
+
   it('takes a streamed list where the server offers it, and goes on in the same watch', async () => {
     const watch = await server.next();
     expect(watch.path).toBe('/api/v1/pods');

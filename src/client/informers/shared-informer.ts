@@ -259,6 +259,8 @@ export interface InformerFactoryOptions {
   readonly namespace?: string;
   /** Which objects the server leaves out, by {@link resourceName}: one that ceases to match looks deleted. */
   readonly labelSelectors?: Readonly<Record<string, string>>;
+  /** The same by fields. */
+  readonly fieldSelectors?: Readonly<Record<string, string>>;
   /** The one namespace whose objects are read, of some resources by {@link resourceName}. */
   readonly namespaces?: Readonly<Record<string, string>>;
   /** Objects per page of a list; default 500. */
@@ -349,9 +351,11 @@ export class InformerFactory implements Informers {
     resource: ResourceType<T>,
     options: InformerOptions<T>,
   ): Informer<T> {
-    const { transport, clock, random, log, metrics, labelSelectors, namespaces, pageSize } = this.#options;
+    const { transport, clock, random, log, metrics, pageSize } = this.#options;
+    const { labelSelectors, fieldSelectors, namespaces } = this.#options;
     const namespace = namespaces?.[name] ?? this.#options.namespace;
     const labelSelector = labelSelectors?.[name];
+    const fieldSelector = fieldSelectors?.[name];
     const measured = metrics === undefined ? {} : { metrics };
     let { transform } = options;
     const informer = new SharedInformer({
@@ -371,6 +375,7 @@ export class InformerFactory implements Informers {
       ...measured,
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
       ...(pageSize === undefined ? {} : { pageSize }),
     });
     const running: Running = {
