@@ -2,6 +2,7 @@ import type { Labels } from '../../objects/labels/label-selector.ts';
 import {
   controllerOf,
   isFinished,
+  isNodeReady,
   isPodTerminating,
   lastingPorts,
   podResources,
@@ -12,6 +13,7 @@ import type { Node, Pod, PodAffinityTerm } from '../../objects/types/core.genera
 /** A node and its Pods. */
 export interface NodeCandidate {
   readonly node: Node;
+  readonly isReady: boolean;
   /** The number of Pods, bound or assumed. */
   readonly pods: number;
   /** How much of a resource they request, in billionths as in quantities. */
@@ -130,6 +132,7 @@ class Occupied {
     const { seats } = this;
     return {
       node,
+      isReady: isNodeReady(node),
       get pods() {
         return seats.size;
       },

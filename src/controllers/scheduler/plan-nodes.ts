@@ -7,7 +7,7 @@ import type {
   Pod,
   PodSpec,
 } from '../../objects/types/core.generated.ts';
-import { isNodeReady, type ResourceAmounts } from '../../objects/pods.ts';
+import type { ResourceAmounts } from '../../objects/pods.ts';
 import { parseQuantity } from '../../objects/quantity.ts';
 import { untolerated } from '../nodes/plan.ts';
 import { collide, type NodeCandidate, type UsedHostPort } from './occupancy.ts';
@@ -24,17 +24,18 @@ export const lasting = (reason: string): Obstacle => ({ reasons: [reason], isLas
 /** A reason that may go with another Pod. */
 export const passing = (reason: string): Obstacle => ({ reasons: [reason], isLasting: false });
 
-export function unsuitable(pod: Pod, node: Node): Obstacle | undefined {
+export function unsuitable(pod: Pod, { node, isReady }: NodeCandidate): Obstacle | undefined {
   const { spec } = node;
   const tolerations = pod.spec.tolerations ?? [];
   const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
   if (spec.unschedulable === true && untolerated([cordon], tolerations, ['NoSchedule']).length > 0) {
     return lasting('node(s) were unschedulable');
   }
-  if (untolerated(spec.taints ?? [], tolerations, ['NoSchedule', 'NoExecute']).length > 0) {
+  const { taints } = spec;
+  if (taints !== undefined && untolerated(taints, tolerations, ['NoSchedule', 'NoExecute']).length > 0) {
     return lasting('node(s) had untolerated taint(s)');
   }
-  if (!isNodeReady(node)) return lasting('node(s) were not ready');
+  if (!isReady) return lasting('node(s) were not ready');
   return matchesNode(pod.spec, node)
     ? undefined
     : lasting("node(s) didn't match Pod's node affinity/selector");

@@ -127,7 +127,7 @@ function filterFor(
   const ports = hostPortsOf(pod);
   const byNeighbours = neighbourFilter(pod, candidates, namespaceLabels);
   return (candidate) =>
-    unsuitable(pod, candidate.node) ??
+    unsuitable(pod, candidate) ??
     withoutPorts(ports, candidate) ??
     lacking(requests, candidate) ??
     volumes.obstacle(candidate.node, below) ??
@@ -158,9 +158,8 @@ function choose(
     (candidate) => candidate.pods,
   ];
   let best: NodeCandidate | undefined;
-  for (const candidate of fitting) {
-    if (best === undefined || isLower(candidate, best, scores)) best = candidate;
-  }
+  const lowest = scores.map(() => Number.POSITIVE_INFINITY);
+  for (const candidate of fitting) if (lowers(candidate, scores, lowest)) best = candidate;
   return best;
 }
 
@@ -168,10 +167,15 @@ function zoneOf({ node }: NodeCandidate): string {
   return node.metadata.labels?.[zoneLabel] ?? '';
 }
 
-function isLower<T>(a: T, b: T, scores: readonly ((each: T) => number)[]): boolean {
-  for (const score of scores) {
-    const difference = score(a) - score(b);
-    if (difference !== 0) return difference < 0;
+/** Whether the scores of one are lower than the lowest ones so far, which they are from then on. */
+function lowers<T>(one: T, scores: readonly ((one: T) => number)[], lowest: number[]): boolean {
+  let isLower = false;
+  for (let i = 0; i < scores.length; i++) {
+    const value = scores[i]?.(one) ?? 0;
+    const least = lowest[i] ?? 0;
+    if (!isLower && value > least) return false;
+    isLower ||= value < least;
+    lowest[i] = value;
   }
-  return false;
+  return isLower;
 }
