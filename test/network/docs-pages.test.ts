@@ -61,8 +61,21 @@ const pages: Readonly<Record<string, Page>> = {
     after: 'kubectl delete addresspool home',
   },
   'docs/trace.md': {
-    not: { 'STAGE                   VERDICT     OBJECT': 'a network that does not enforce a policy' },
+    before: `sed -n '/^.\`\`yaml$/,/^.\`\`$/p' servicenet/docs/trace.md | grep -v '^.\`\`' > catalog.yaml`,
+    not: {
+      'STAGE                   VERDICT     OBJECT': 'a network that does not enforce a policy',
+      'Pod shop/cart-57f45455-gf8jw': 'no command: a part of what one prints',
+    },
     words: { NODE_PORT: `kubectl -n shop get service cart -o jsonpath='{.spec.ports[0].nodePort}'` },
+  },
+  'docs/flows.md': { not: { '': 'flows of a while, and with -f without an end; emulation/flows.test.ts' } },
+  'docs/gateway-api.md': {
+    not: {
+      'ADDRESS=': 'a shell variable; each command is run in a shell of its own',
+      'servicenet run': 'the same',
+      '- name: https': 'no command: a part of a Gateway',
+    },
+    after: 'kubectl delete gateway,httproute --all --all-namespaces',
   },
   'docs/page.md': {
     not: {
