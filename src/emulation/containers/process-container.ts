@@ -215,13 +215,13 @@ export class ProcessContainer implements ContainerProgram {
     if (name === 'SIGKILL') {
       this.#isKilled = true;
       // When process 1 ends, the kernel ends all processes of its PID namespace.
-      if (this.#inside !== undefined && this.#child.exitCode === null) process.kill(this.#inside, name);
+      if (this.#inside !== undefined && this.#child.exitCode === null) sendSignal(this.#inside, name);
       else this.#child.kill(name);
       return;
     }
     this.processOne().then(
       (pid) => {
-        if (pid !== undefined && this.#child.exitCode === null) process.kill(pid, name);
+        if (pid !== undefined && this.#child.exitCode === null) sendSignal(pid, name);
       },
       () => undefined,
     );
@@ -342,4 +342,17 @@ function throttled(
 
 function isReadable(stream: unknown): stream is Readable {
   return typeof stream === 'object' && stream !== null && 'readable' in stream && 'on' in stream;
+}
+
+/**
+ * Sends a signal to a process that may have ended: its parent, which waits for it, has not told its own end yet.
+ *
+ * @throws the system's error where it may not be sent.
+ */
+export function sendSignal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
 }
