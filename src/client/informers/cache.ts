@@ -12,6 +12,8 @@ export interface CacheHandler<T extends KubeObject> {
   updated?(object: T, old: T): void;
   /** The last state that was seen; later changes may have been missed. */
   deleted?(object: T): void;
+  /** The cache shows a list of this revision. What came and went before it may not have been told. */
+  listed?(revision: string): void;
 }
 
 /** A handler that does the same for added, updated and deleted objects. */

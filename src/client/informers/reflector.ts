@@ -116,8 +116,8 @@ export interface ReflectorSink<T extends KubeObject> {
   /** The present version of an object, from a list, or from an event (`fromList` false). */
   upsert(object: T, fromList: boolean): void;
   remove(object: KubeObject): void;
-  /** The list is complete. */
-  listed(slices: TimeSlices): Promise<void>;
+  /** The list is complete. Without a revision it is empty, as the server does not serve the resource. */
+  listed(slices: TimeSlices, revision?: string): Promise<void>;
   /** A sign of life. */
   alive(): void;
   /** The first list cannot be read yet, and why, as a message for the operator. */
@@ -258,7 +258,7 @@ export class Reflector<T extends KubeObject> {
     }
     this.#unpaged = false;
     if (revision === '') throw new Error(`a list of ${this.#name} carries no resourceVersion`);
-    await sink.listed(this.#slices);
+    await sink.listed(this.#slices, revision);
     this.#revision = revision;
   }
 
@@ -335,7 +335,7 @@ export class Reflector<T extends KubeObject> {
       if (version === undefined) return;
       if (this.#revision !== undefined) this.#advance(this.#revision, version);
       else if (endsInitialEvents(object)) {
-        await this.#options.sink.listed(this.#slices);
+        await this.#options.sink.listed(this.#slices, version);
         this.#revision = version;
       } else throw new EndlessList();
       return;

@@ -192,7 +192,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     this.#forget(keyOf(object));
   }
 
-  async listed(slices: TimeSlices): Promise<void> {
+  async listed(slices: TimeSlices, revision?: string): Promise<void> {
     for (const key of this.#unseen ?? []) {
       if (slices.due) await slices.yield();
       this.#forget(key);
@@ -200,6 +200,9 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     this.#unseen = undefined;
     this.#synced = true;
     this.#syncProblem = undefined;
+    if (revision !== undefined) {
+      for (const handler of this.#handlers) this.#tell(() => handler.listed?.(revision));
+    }
     for (const finish of [...this.#waiting]) finish();
   }
 
@@ -237,12 +240,12 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
   }
 
   /** An error in a handler is logged; the cache and the other handlers continue. */
-  #tell(call: () => void, object: T): void {
+  #tell(call: () => void, object?: T): void {
     try {
       call();
     } catch (error) {
       this.#options.log.error(
-        { resource: this.#name, key: keyOf(object), err: error },
+        { resource: this.#name, key: object && keyOf(object), err: error },
         'a cache handler failed',
       );
     }

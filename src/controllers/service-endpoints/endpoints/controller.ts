@@ -2,7 +2,13 @@ import { isConflict, isNotFound, isNamespaceTerminating } from '../../../client/
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { endpoints as endpointsResource, pods, services } from '../../../client/resources.ts';
-import { isLastWriter, keyOf, type ObjectKey, splitKey } from '../../../objects/meta.ts';
+import {
+  compareResourceVersions,
+  isLastWriter,
+  keyOf,
+  type ObjectKey,
+  splitKey,
+} from '../../../objects/meta.ts';
 import { errorMessage } from '../../../objects/status.ts';
 import type { Endpoints, Service } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../../runtime/context.ts';
@@ -53,6 +59,8 @@ class EndpointsReconciler {
   readonly #conflicted = new Set<ObjectKey>();
   /** Deleted Services that matched the selector of Services. */
   readonly #deletedServices = new Set<ObjectKey>();
+  /** The revision of the last list of Services. */
+  #servicesListedAt = '';
 
   constructor(loop: KeyLoop) {
     const { context } = loop;
@@ -69,6 +77,7 @@ class EndpointsReconciler {
     this.#grace = new AllocationGrace(() => context.clock.monotonic());
 
     loop.waitFor({ synced: (signal) => this.#lookForLeftovers(signal) });
+    this.#services.addHandler({ listed: (revision) => this.#servicesListed(revision) });
     loop.on(this.#services, ({ kind, object: service }) => {
       if (kind === 'deleted' && context.serves(service)) this.#deletedServices.add(keyOf(service));
       return this.#markDue([keyOf(service)]);
@@ -83,6 +92,7 @@ class EndpointsReconciler {
     });
     loop.on(this.#endpoints, (change) => {
       if (change.kind === 'deleted') return this.#markDue([keyOf(change.object)]);
+      if (change.kind === 'added') this.#checkIfOld(change.object);
       if (change.kind === 'updated' || !change.initial) this.#arrived(change.object);
       return [];
     });
@@ -100,13 +110,27 @@ class EndpointsReconciler {
    */
   async #lookForLeftovers(signal: AbortSignal): Promise<boolean> {
     const synced = await Promise.all([this.#services, this.#endpoints].map((cache) => cache.synced(signal)));
-    for (const object of this.#endpoints.cache.values()) {
-      if (Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation)) continue;
-      for (const key of this.#markDue([keyOf(object)])) {
-        this.#loop.enqueue(key, { priority: Priority.resync });
-      }
-    }
+    for (const object of this.#endpoints.cache.values()) this.#checkService(object);
     return synced.every(Boolean);
+  }
+
+  /** A Service may have come and gone while the watch was lost. Endpoints of before that may come later, too. */
+  #servicesListed(revision: string): void {
+    this.#servicesListedAt = revision;
+    for (const object of this.#endpoints.cache.values()) this.#checkIfOld(object);
+  }
+
+  #checkIfOld(object: Endpoints): void {
+    const { resourceVersion = '' } = object.metadata;
+    if (compareResourceVersions(resourceVersion, this.#servicesListedAt) <= 0) this.#checkService(object);
+  }
+
+  #checkService(object: Endpoints): void {
+    const key = keyOf(object);
+    if (this.#services.cache.has(key) || Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation))
+      return;
+    this.#due.add(key);
+    this.#loop.enqueue(key, { priority: Priority.resync });
   }
 
   async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
