@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestResult } from '../../cluster/suite.ts';
+import { suites as rigSuites } from '../../cluster/suites.ts';
 
 /** A part of Kubernetes' suite that runs against `up`. Its tests are listed in README.md of `test/e2e`, by its name. */
 export interface UpstreamSuite {
@@ -16,9 +17,16 @@ const conformance = (sig: string): UpstreamSuite => ({
   focus: [String.raw`\[sig-${sig}\].*\[Conformance\]`],
 });
 
+/** A suite of the rig, with what it leaves out. */
+function asInRig(name: string): UpstreamSuite {
+  const suite = rigSuites.find((each) => each.name === name);
+  return { name, focus: suite?.focus ?? [], skip: Object.values(suite?.skipped ?? {}).flat() };
+}
+
 export const upstreamSuites: readonly UpstreamSuite[] = [
   ...['network', 'api-machinery', 'apps', 'auth', 'cli', 'instrumentation', 'architecture'].map(conformance),
   ...['node', 'scheduling', 'storage'].map(conformance),
+  ...['core', 'network-policy'].map(asInRig),
 ];
 
 /** What README.md says of a test: that it passes, or what is missing for it. */
