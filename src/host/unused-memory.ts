@@ -14,7 +14,7 @@ const worthwhileCpu = { ms: 50, timesOfCall: 20 };
  * When V8's heap is collected: after so many milliseconds of CPU, or times of what the last collection took, once the
  * process takes less than this part of a core. A heap of the largest size (bytes) holds the process for 0.1 s.
  */
-const collection = { cpuMs: 2000, timesOfCall: 20, restingShare: 0.02, largestHeap: 96 * 2 ** 20 };
+const collection = { cpuMs: 500, timesOfCall: 10, restingShare: 0.02, largestHeap: 96 * 2 ** 20 };
 
 /** Linux: `madvise`'s advice that pages are not needed (madvise(2)). */
 const madvDontNeed = 4;
