@@ -16,7 +16,7 @@ interface Netexec {
   readonly udpPort: number;
   /** A datagram is awaited. */
   isReady: boolean;
-  /** It has heard SIGTERM. */
+  /** SIGTERM came. */
   isEnding: boolean;
 }
 

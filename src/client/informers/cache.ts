@@ -12,7 +12,7 @@ export interface CacheHandler<T extends KubeObject> {
   updated?(object: T, old: T): void;
   /** The last state that was seen; later changes may have been missed. */
   deleted?(object: T): void;
-  /** The cache shows a list of this revision. What came and went before it may not have been told. */
+  /** The cache shows a list of this revision. Of what came and went before it there may have been no event. */
   listed?(revision: string): void;
 }
 

@@ -345,7 +345,7 @@ function isReadable(stream: unknown): stream is Readable {
 }
 
 /**
- * Sends a signal to a process that may have ended: its parent, which waits for it, has not told its own end yet.
+ * Sends a signal to a process that may have ended: its parent, which waits for it, has not ended itself yet.
  *
  * @throws the system's error where it may not be sent.
  */
