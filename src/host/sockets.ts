@@ -12,12 +12,12 @@ const heard = (): void => undefined;
 /**
  * Makes a server listen, and hears the errors of all that it accepts.
  *
- * @param options or the descriptor of a socket that is bound.
+ * @param options or the descriptor of a socket that is bound, or a server that came from another process.
  * @throws the system's error.
  */
 export async function listenWith(
   server: Server,
-  options: ListenOptions | { readonly fd: number },
+  options: ListenOptions | { readonly fd: number } | Server,
 ): Promise<void> {
   // TLS has a socket of its own above the accepted one, which HTTP leaves without a listener when it hands it over.
   for (const event of ['connection', 'secureConnection']) {

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { Server, Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { type ExecOptions, type Host, ProgramMissingError } from '../../../src/host/host.ts';
+import { listenWith } from '../../../src/host/sockets.ts';
 import { type Call, isExecResult, isOutcome, isReply, type Outcome, type Reply } from './machine-protocol.ts';
 
 interface Waiting {
@@ -188,9 +189,7 @@ export class Machine {
       listen: async (server, address, port) => {
         const { handle } = await this.#call({ call: 'listen', address, port });
         if (!(handle instanceof Server)) throw new Error('no server came');
-        const listening = once(server, 'listening');
-        server.listen(handle);
-        await listening;
+        await listenWith(server, handle);
       },
       connect: async (address, port, { from } = {}) => {
         const { handle } = await this.#call({ call: 'connect', address, port, from });
