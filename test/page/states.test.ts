@@ -183,7 +183,7 @@ describe.skipIf(chromiumPath === undefined)('every view', () => {
 
   test('is there again by itself after its server was, with nothing twice', async () => {
     const page = await (await visitor.context()).newPage();
-    visitor.expected.push(/WebSocket connection .* failed/, /ERR_CONNECTION_REFUSED/);
+    visitor.expected.push(/WebSocket connection .* failed/, /ERR_CONNECTION_(?:REFUSED|RESET)/);
     await page.goto(server.link('/map'));
     await page.locator('.map-row').first().waitFor();
     const before = await page.locator('.map-row .title').allTextContents();

@@ -444,7 +444,7 @@ describe.skipIf(missing !== '')(
     test('what has ended is said, and a new link leads to the same place', async () => {
       visitor.expected.push(
         /WebSocket connection .* failed/,
-        /ERR_CONNECTION_REFUSED/,
+        /ERR_CONNECTION_(?:REFUSED|RESET)/,
         /401 \(Unauthorized\)/,
       );
       await go('/events?show=warnings');
