@@ -35,7 +35,7 @@ const madvDontNeed = 4;
  */
 export function returnUnusedMemory(log: Logger, intervalMs = 5000): () => void {
   let loaded: Promise<() => void> | undefined;
-  const collectIfResting = heapCollection(intervalMs);
+  const collectIfResting = heapCollection(intervalMs, log);
   let [before, tookMs] = [0, 0];
   const timer = setInterval(() => {
     collectIfResting();
@@ -58,21 +58,32 @@ export function returnUnusedMemory(log: Logger, intervalMs = 5000): () => void {
 }
 
 /** @returns to be called at each interval: collects when it is time. */
-function heapCollection(intervalMs: number): () => void {
+function heapCollection(intervalMs: number, log: Logger): () => void {
   let [last, before, tookMs] = [0, 0, 0];
+  let isPossible = true;
   return () => {
     const began = cpuMs();
     const isResting = began - last < intervalMs * collection.restingShare;
     last = began;
     const isDue = began - before >= Math.max(collection.cpuMs, collection.timesOfCall * tookMs);
-    if (!isResting || !isDue || getHeapStatistics().total_heap_size > collection.largestHeap) return;
-    collectHeap();
+    if (!isPossible || !isResting || !isDue) return;
+    if (getHeapStatistics().total_heap_size > collection.largestHeap) return;
+    try {
+      collectHeap();
+    } catch (error) {
+      isPossible = false;
+      log.debug({ err: error }, 'the heap is not collected at rest');
+    }
     before = cpuMs();
     tookMs = before - began;
   };
 }
 
-/** As V8 does before it gives up: twice and more, with code that is not in use, and pages go back to the system. */
+/**
+ * As V8 does before it gives up: twice and more, with code that is not in use, and pages go back to the system.
+ *
+ * @throws {Error} where V8 has no such call.
+ */
 function collectHeap(): void {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');

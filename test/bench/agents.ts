@@ -127,10 +127,10 @@ interface Cost {
   readonly name: string;
   /** Of one event. */
   readonly bytes: number;
-  /** Of the server, in µs: a write that nobody watches, and each delivery of it. */
+  /** CPU of the server, in µs: of a write without a watch, and of each event. */
   readonly write: number;
   readonly delivery: number;
-  /** Of the server, in µs, for each object of a list. */
+  /** CPU of the server, in µs, for each object of a list. */
   readonly list: number;
 }
 

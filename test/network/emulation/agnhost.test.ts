@@ -103,9 +103,9 @@ describePods('agnhost', () => {
     expect(responses[0]?.replace(/:\d+$/, '')).toBe(one);
   });
 
-  it('netexec answers as it is told: its paths, its words by UDP, and its end', async () => {
+  it('netexec: its paths, its words by UDP, and its end', async () => {
     await agnhost(
-      'told',
+      'netexec',
       [
         ...['netexec', '--http-port', '80', '--udp-port', '81'],
         '--udp-listen-addresses=127.0.0.1,127.0.0.1',
@@ -115,11 +115,12 @@ describePods('agnhost', () => {
       { terminationGracePeriodSeconds: 100 },
     );
     await agnhost('no-udp', ['netexec', '--udp-port', '-1', '--http-override', '/echo?msg=<b>&code=202']);
-    const [told, silent] = [await pods.running('told', 1), await pods.running('no-udp', 1)].map(
+    const [address, silent] = [await pods.running('netexec', 1), await pods.running('no-udp', 1)].map(
       ([pod]) => `http://${inUrl(pod?.status.podIP ?? '')}`,
     );
     const from = { pod: 'default/server' } as const;
-    const ask = (path: string): Promise<string> => pods.curl(from, `${told}${path}`, '-w', ' %{http_code}');
+    const ask = (path: string): Promise<string> =>
+      pods.curl(from, `${address}${path}`, '-w', ' %{http_code}');
     for (const [path, answer] of [
       ['/serverport', '80 200'],
       ['/readyz', 'ok 200'],
@@ -141,10 +142,10 @@ describePods('agnhost', () => {
     }
     const whole = await pods.curl(from, `${silent}:8080/hostname`, '-w', ' %{http_code} %{content_type}');
     expect(whole).toBe('<b> 202 text/html; charset=utf-8');
-    await pods.delete('pods', 'told');
+    await pods.delete('pods', 'netexec');
     await until(
       () => ask('/readyz'),
-      (said) => said === 'shutting down 503',
+      (answer) => answer === 'shutting down 503',
     );
     expect(await ask('/shutdown')).toContain('000');
   });

@@ -1,6 +1,4 @@
-import { describe } from 'vitest';
 import { isBuilt, program } from '../../cluster/programs.ts';
-import { describePods } from './pod-network.ts';
 
 /**
  * Kubernetes' own agnhost, for tests of what the built-in one has not: an image that `up` is given by
@@ -15,10 +13,3 @@ export const realAgnhost = {
   missing: isThere ? '' : 'agnhost, which npm run test:upstream builds',
   images: isThere ? [`${image}=${program('agnhost')}`] : [],
 };
-
-/** Describes tests that need it; where it is missing they are skipped by name. */
-export function describeWithAgnhost(name: string, tests: () => void): void {
-  const { missing } = realAgnhost;
-  if (missing === '') describePods(name, tests);
-  else describe.skip(`${name} (missing: ${missing})`, tests);
-}

@@ -172,7 +172,12 @@ export async function until<T>(ask: () => Promise<T>, good: (answer: T) => boole
 
 const missing = missingFor('user');
 
-/** Describes tests that need a {@link PodNetwork}; where the machine cannot make one they are skipped by name. */
-export function describePods(name: string, tests: () => void): void {
-  describe.skipIf(missing !== '')(`${name}${missing === '' ? '' : ` (missing: ${missing})`}`, tests);
+/**
+ * Describes tests that need a {@link PodNetwork}; where the machine cannot make one they are skipped by name.
+ *
+ * @param others what else is missing for them; empty: nothing.
+ */
+export function describePods(name: string, tests: () => void, others = ''): void {
+  const all = [missing, others].filter(Boolean).join(', ');
+  describe.skipIf(all !== '')(`${name}${all === '' ? '' : ` (missing: ${all})`}`, tests);
 }
