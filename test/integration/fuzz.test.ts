@@ -19,7 +19,11 @@ let agent: Agent;
 
 beforeAll(async () => {
   server = await WatchedServer.start();
-  agent = new Agent({ connect: { ca: server.ca, timeout: 60_000 }, connections: atOnce });
+  // HTTP/1.1, as all clients of ours: over HTTP/2, a request that is left with its body on the way makes Node.js write
+  // empty DATA frames in this process until there is no memory (Http2Session::SendPendingData).
+  agent = new Agent({
+    ...{ connect: { ca: server.ca, timeout: 60_000 }, connections: atOnce, allowH2: false },
+  });
   for (const name of ['fuzz', 'fuzz-2']) {
     await server.client.request('POST', '/api/v1/namespaces', { body: { metadata: { name } } });
   }
