@@ -176,8 +176,9 @@ export class ClusterNetwork {
   /** Ends everything inside. */
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#closeListeners();
     await this.#sandbox.close();
+    // Behind it: a client inside whose connection is refused or reset would log that the API server is gone.
+    this.#closeListeners();
   }
 
   async #begin(config: NetworkConfig, accept: AcceptConnections): Promise<void> {
