@@ -17,6 +17,13 @@ export const localChoices: LocalChoices = {
       return false;
     }
   },
+  isFolder: (path) => {
+    try {
+      return statSync(path).isDirectory();
+    } catch {
+      return false;
+    }
+  },
   realPath: (path) => (existsSync(path) ? realpathSync(path) : path),
   absolutePath: (path) => resolve(path),
 };

@@ -9,6 +9,7 @@ export const imagePrograms = ['server', 'agnhost', 'pause', 'commands'] as const
 export interface LocalFiles {
   /** Whether a path leads to a file that can be run. */
   readonly isExecutable: (path: string) => boolean;
+  readonly isFolder: (path: string) => boolean;
   /** The path without links; of what is not there, the path itself. */
   readonly realPath: (path: string) => string;
 }
@@ -17,7 +18,7 @@ export interface LocalFiles {
 export interface ImageChoice {
   /** With or without its tag. */
   readonly image: string;
-  /** The name of a built-in program, or a file of this machine. */
+  /** The name of a built-in program, or a file or folder of this machine. */
   readonly program: string;
 }
 
@@ -31,12 +32,13 @@ export function imageChoices(value: unknown): readonly ImageChoice[] {
   });
 }
 
-/** Checks the files of `--image`. @throws {WrongValue} for one that cannot be run. */
+/** Checks the files and folders of `--image`. @throws {WrongValue} for a file that cannot be run. */
 export function existingPrograms(
   images: readonly ImageChoice[],
-  { isExecutable, realPath }: LocalFiles,
+  { isExecutable, isFolder, realPath }: LocalFiles,
 ): readonly ImageChoice[] {
   for (const { image, program } of images.filter((each) => isFile(each.program))) {
+    if (isFolder(program)) continue;
     if (!isExecutable(program)) throw noProgram(image, program);
     const hidden = ownOfContainers.find((folder) => realPath(program).startsWith(`${folder}/`));
     if (hidden === undefined) continue;
@@ -54,6 +56,6 @@ function isFile(program: string): boolean {
 }
 
 function noProgram(image: string, program: string): WrongValue {
-  const known = `the programs are ${imagePrograms.join(', ')}, and executable files by their absolute path`;
+  const known = `the programs are ${imagePrograms.join(', ')}, and executable files and folders by their absolute path`;
   return new WrongValue(`there is no program "${program}" for "${image}": ${known}`);
 }

@@ -121,7 +121,7 @@ export const upFlags = {
   },
   images: {
     flag: '--image <names...>',
-    about: `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${imagePrograms.join(', ')}, or an executable file; others keep the built-in server unless their container has a command`,
+    about: `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${imagePrograms.join(', ')}, or an executable file or a folder; others keep the built-in server unless their container has a command`,
     read: imageChoices,
   },
   missingImages: {
@@ -292,7 +292,7 @@ export function upConfig(
   given: Given,
   program: readonly string[],
   kubeconfigPath: string,
-  { selectControllers, isExecutable, realPath, absolutePath }: LocalChoices,
+  { selectControllers, isExecutable, isFolder, realPath, absolutePath }: LocalChoices,
 ): UpConfig {
   const { kubeconfig, ...flags } = readFlags(upFlags, given);
   const alone = program.length === 0;
@@ -306,7 +306,7 @@ export function upConfig(
     hostPathRoots: flags.hostPathRoots.map((root) => realPath(absolutePath(root))),
     images: readValue(
       '--image',
-      (images) => existingPrograms(images, { isExecutable, realPath }),
+      (images) => existingPrograms(images, { isExecutable, isFolder, realPath }),
       flags.images,
     ),
     clusterCidrs: readValue(

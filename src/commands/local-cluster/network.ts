@@ -11,6 +11,7 @@ import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { programNamed } from '../../emulation/containers/images.ts';
 import type { NetworkConfig } from '../../emulation/protocol.ts';
 import { controlPlaneAddresses, overlappingLan } from '../../emulation/lan.ts';
+import { localChoices } from '../choices.ts';
 import { localHost } from '../../host/local-host.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import { errorMessage } from '../../objects/status.ts';
@@ -97,7 +98,7 @@ export function networkConfig(
     hostPathRoots: config.hostPathRoots,
     claimsFolder: config.dataDir === undefined ? undefined : resolve(config.dataDir, 'volumes'),
     images: config.images.flatMap(({ image, program }) => {
-      const known = programNamed(program);
+      const known = programNamed(program, localChoices.isFolder);
       return known === undefined ? [] : [[image, known] as const];
     }),
     kubelet: config.controllers.includes('kubelet'),

@@ -51,6 +51,8 @@ export interface WantedVolume {
   /** A folder that outlives the Pod, by its name: Pods with the same one share it. */
   readonly folder?: string;
   readonly isReadOnly?: boolean;
+  /** The files of an image. */
+  readonly image?: string;
 }
 
 /** The size of a terminal, in characters. */

@@ -81,7 +81,7 @@ function checkMode({ pod, objects }: VolumesInput, volume: Volume): void {
 }
 
 function planVolume(input: VolumesInput, volume: Volume): WantedVolume {
-  const { name, emptyDir, configMap, secret, downwardAPI, projected, hostPath } = volume;
+  const { name, emptyDir, configMap, secret, downwardAPI, projected, hostPath, image } = volume;
   const claim = claimOf(input.pod, volume);
   if (emptyDir !== undefined) {
     const limit = emptyDir.sizeLimit === undefined ? 0 : Number(quantityIn(emptyDir.sizeLimit, 'units'));
@@ -103,6 +103,7 @@ function planVolume(input: VolumesInput, volume: Volume): WantedVolume {
   if (hostPath !== undefined) {
     return { name, files: [], hostPath: hostPath.path, hostPathType: hostPath.type ?? '' };
   }
+  if (image !== undefined) return { name, files: [], image: image.reference ?? '' };
   if (configMap !== undefined) {
     const { name: of = '', items, optional = false } = configMap;
     return { name, files: filesOfMap(input, of, items, optional, configMap.defaultMode ?? defaultMode) };

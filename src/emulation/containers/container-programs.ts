@@ -271,12 +271,13 @@ export class ContainerPrograms {
     const files = [
       images.fileOf(container.image) ?? [],
       argv.slice(0, 1).filter((path) => images.isFile(path)),
-    ];
+    ].flat();
+    const hidden = files.filter((path) => !isSeen(view, path)).map((path) => [path, path] as const);
     const mounts = await record.folder.mounts(pod, container, {
       ...{ hostname, hosts },
       resolvConf: this.#options.resolvConfOf(pod),
       executables: images.executables(container.image),
-      hidden: [...new Set(files.flat())].filter((path) => !isSeen(view, path)),
+      machineFiles: new Map([...hidden, ...images.filesOf(container.image)]),
       shell,
     });
     const variables = Object.fromEntries(environment);

@@ -1,4 +1,5 @@
-import { basename } from 'node:path';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { DeclaredPort } from '../pod-server.ts';
 import type { WebServer } from '../stand-ins/document-root.ts';
@@ -13,6 +14,8 @@ export type ImageProgram =
   | { readonly kind: 'program'; readonly name: string }
   /** A file of this machine, which is the image's program wherever its containers look for it. */
   | { readonly kind: 'file'; readonly path: string }
+  /** A folder of this machine, whose files are in the root folder of its containers. */
+  | { readonly kind: 'folder'; readonly path: string }
   /** Programs of this machine. */
   | { readonly kind: 'commands'; readonly entrypoint: readonly string[]; readonly cmd: readonly string[] };
 
@@ -26,11 +29,28 @@ const named: Readonly<Record<(typeof programNames)[number], ImageProgram>> = {
   ...{ server: { kind: 'server' }, agnhost: { kind: 'program', name: 'agnhost' }, pause, commands: shell },
 };
 
-/** The program of a name: one of {@link programNames}, or a file of this machine; undefined for neither. */
-export function programNamed(name: string): ImageProgram | undefined {
+/** The program of a name: one of {@link programNames}, or a file or folder of this machine; undefined for neither. */
+export function programNamed(name: string, isFolder: (path: string) => boolean): ImageProgram | undefined {
   const known = programNames.find((each) => each === name);
   if (known !== undefined) return named[known];
-  return name.startsWith('/') ? { kind: 'file', path: name } : undefined;
+  if (!name.startsWith('/')) return undefined;
+  return { kind: isFolder(name) ? 'folder' : 'file', path: name };
+}
+
+/** Files and links to files; links to folders are not followed: they may lead in circles. */
+function filesBelow(folder: string): readonly string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return filesBelow(path);
+    return existsSync(path) && statSync(path).isFile() ? [path] : [];
+  });
+}
+
+/** What runs without a command: the file of the folder's own name, or else a shell. */
+function programOfFolder(path: string): ImageProgram {
+  const name = basename(path);
+  const file = statSync(join(path, name), { throwIfNoEntry: false });
+  return file?.isFile() === true ? { kind: 'commands', entrypoint: [`/${name}`], cmd: [] } : shell;
 }
 
 /** By repository, as {@link repositoryOf} shortens it. */
@@ -118,6 +138,19 @@ export class Images {
     return program?.kind === 'file' ? program.path : undefined;
   }
 
+  /** The folder of the machine that was chosen for an image. */
+  folderOf(image: string): string | undefined {
+    const program = this.#programOf(image);
+    return program?.kind === 'folder' ? program.path : undefined;
+  }
+
+  /** The files of the folder that was chosen for an image, by their paths in containers. @throws the system's error. */
+  filesOf(image = ''): ReadonlyMap<string, string> {
+    const folder = this.folderOf(image);
+    const files = folder === undefined ? [] : filesBelow(folder);
+    return new Map(files.map((path) => [join('/', relative(folder ?? '', path)), path]));
+  }
+
   /**
    * The program of an image as containers find it in the root folder: a script that runs the file of the machine, or says
    * what becomes of a program of ours. By its path there.
@@ -149,7 +182,8 @@ export class Images {
     command = [],
     args = [],
   }: Pick<Container, 'image' | 'command' | 'args'>): ResolvedImage {
-    const program = this.#programOf(image);
+    const chosen = this.#programOf(image);
+    const program = chosen?.kind === 'folder' ? programOfFolder(chosen.path) : chosen;
     const ours = this.#programOfOurs(image);
     const [first] = command;
     if (ours !== undefined && (first === undefined || ours.commands.includes(first))) {

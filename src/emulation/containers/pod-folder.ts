@@ -8,6 +8,7 @@ import { errorMessage } from '../../objects/status.ts';
 import type { ClaimFolders } from './claim-folders.ts';
 import { folderBytes, VolumeFolder } from './volume-folder.ts';
 import type { ListedFile } from './built-in-commands.ts';
+import type { Images } from './images.ts';
 import { checkHostFile, checkHostPathType, type HostPathRules, notMade, sharedPath } from './host-paths.ts';
 import { nestMounts, outerOf } from './nested-mounts.ts';
 import type { Mount } from './container-root.ts';
@@ -21,6 +22,8 @@ interface PodVolume {
   readonly hostPath: string | undefined;
   /** Of a claim: its size is not the Pod's, and its files are not ours to write. */
   readonly isOfClaim: boolean;
+  /** It shows the folder of an image. */
+  readonly isOfImage: boolean;
   readonly isReadOnly: boolean;
 }
 
@@ -29,14 +32,16 @@ export class PodFolder {
   readonly path: string;
   readonly #hostPaths: HostPathRules;
   readonly #claims: ClaimFolders;
+  readonly #images: Pick<Images, 'folderOf'>;
   readonly #volumes = new Map<string, PodVolume>();
   /** File systems of their own. */
   readonly #mounted: string[] = [];
 
-  constructor(uid: string, hostPaths: HostPathRules, claims: ClaimFolders) {
+  constructor(uid: string, hostPaths: HostPathRules, claims: ClaimFolders, images: Pick<Images, 'folderOf'>) {
     this.path = join(podsFolder, uid);
     this.#hostPaths = hostPaths;
     this.#claims = claims;
+    this.#images = images;
   }
 
   /**
@@ -54,8 +59,15 @@ export class PodFolder {
       hostPathType = '',
       folder: shared,
       isReadOnly = false,
+      image,
     } = volume;
     const known = this.#volumes.get(name);
+    if (image !== undefined) {
+      const folder = new VolumeFolder(this.#folderOf(image));
+      const readOnly = { isOfClaim: false, isOfImage: true, isReadOnly: true };
+      this.#volumes.set(name, { folder, hostPath: undefined, ...readOnly });
+      return;
+    }
     if (known === undefined && hostPath !== undefined) {
       await checkHostPathType(hostPath, hostPathType, this.#hostPaths);
     }
@@ -69,9 +81,17 @@ export class PodFolder {
         await chown(folder.path, 0, group);
         await chmod(folder.path, (await stat(folder.path)).mode | 0o2770);
       }
-      this.#volumes.set(name, { folder, hostPath, isOfClaim: shared !== undefined, isReadOnly });
+      const isOfClaim = shared !== undefined;
+      this.#volumes.set(name, { folder, hostPath, isOfClaim, isOfImage: false, isReadOnly });
     }
     if (files.length > 0 || (known !== undefined && shared === undefined)) await folder.write(files, group);
+  }
+
+  /** @throws {Error} for an image without a folder. */
+  #folderOf(image: string): string {
+    const folder = this.#images.folderOf(image);
+    if (folder !== undefined) return folder;
+    throw new Error(`no image is pulled: --image ${image}=/FOLDER gives "${image}" files of this machine`);
   }
 
   async #make(name: string, shared: string | undefined): Promise<string> {
@@ -106,7 +126,7 @@ export class PodFolder {
       if (name === 'termination-log') await chmod(from, 0o666);
       mounts.set(at, { from, at, isFile: true, isReadOnly: name !== 'termination-log' && name !== 'hosts' });
     }
-    if (own.shell !== undefined) {
+    if (own.shell !== undefined && !own.machineFiles.has('/bin/sh')) {
       mounts.set('/bin/sh', { from: own.shell, at: '/bin/sh', isFile: true, isReadOnly: true });
     }
     for (const mount of container.volumeMounts ?? []) {
@@ -144,12 +164,18 @@ export class PodFolder {
       if (isOfMachine && isFile) await checkHostFile(from, this.#hostPaths.isWritable);
       const at = mount.mountPath;
       const isSeenOnly = isReadOnly || mount.readOnly === true;
-      mounts.set(at, { from, at, isFile, isReadOnly: isSeenOnly, isOfMachine });
+      mounts.set(at, {
+        from,
+        at,
+        isFile,
+        isReadOnly: isSeenOnly,
+        isOfMachine: isOfMachine || volume.isOfImage,
+      });
     }
-    for (const at of own.hidden) {
-      if (outerOf(at, [...mounts.values()]) !== undefined) continue;
-      const isFile = (await stat(at)).isFile();
-      mounts.set(at, { from: at, at, isFile, isReadOnly: true });
+    for (const [at, from] of own.machineFiles) {
+      // Volumes are before the files of an image.
+      if (mounts.has(at) || outerOf(at, [...mounts.values()]) !== undefined) continue;
+      mounts.set(at, { from, at, isFile: true, isReadOnly: true });
     }
     const place = (name: string): string =>
       join(this.path, 'subpaths', container.name, encodeURIComponent(name));
@@ -298,8 +324,8 @@ export class PodFolder {
   /** Bytes in each volume that has no file system of its own. */
   async usage(): Promise<ReadonlyMap<string, number>> {
     const usage = new Map<string, number>();
-    for (const [name, { folder, hostPath, isOfClaim }] of this.#volumes) {
-      if (hostPath === undefined && !isOfClaim && !this.#mounted.includes(folder.path)) {
+    for (const [name, { folder, hostPath, isOfClaim, isOfImage }] of this.#volumes) {
+      if (hostPath === undefined && !isOfClaim && !isOfImage && !this.#mounted.includes(folder.path)) {
         usage.set(name, await folderBytes(folder.path));
       }
     }
@@ -346,8 +372,8 @@ export interface OwnFiles {
   readonly resolvConf: string;
   /** Scripts, by their paths in the container. */
   readonly executables: ReadonlyMap<string, string>;
-  /** Files and folders of the machine that the container needs, and would not see. */
-  readonly hidden: readonly string[];
+  /** Files of the machine that the container needs and would not see there, by their paths in it. */
+  readonly machineFiles: ReadonlyMap<string, string>;
   /** The program for `/bin/sh` instead of the machine's; undefined: the machine's. */
   readonly shell: string | undefined;
 }

@@ -306,7 +306,7 @@ export class SandboxRuntime implements ContainerRuntime {
     if (known !== undefined) return known;
     const made: PodRecord = {
       pod,
-      folder: new PodFolder(uid, this.#options.hostPaths, this.#claims),
+      folder: new PodFolder(uid, this.#options.hostPaths, this.#claims, this.#options.images),
       ...{ running: new Map(), logs: new Map(), pending: new Set(), healthy: true, isRemoved: false },
     };
     this.#pods.set(uid, made);

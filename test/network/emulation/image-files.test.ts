@@ -1,5 +1,5 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { missingFor } from '../support/gate.ts';
@@ -8,7 +8,7 @@ import { end, UpHome } from '../support/up-process.ts';
 const missing = missingFor('user');
 const agnhost = 'registry.k8s.io/e2e-test-images/agnhost';
 
-describe.each(['auto', 'processes'])('a file of the machine as an image, --containers=%s', (containers) => {
+describe.each(['auto', 'processes'])('files of the machine as images, --containers=%s', (containers) => {
   describe.skipIf(missing !== '')(missing === '' ? 'by a user' : `(missing: ${missing})`, () => {
     const home = new UpHome('user');
     const folder = `/var/tmp/servicenet-image-${process.pid}-${containers}`;
@@ -18,8 +18,15 @@ describe.each(['auto', 'processes'])('a file of the machine as an image, --conta
       // It stays, so that others can be run beside it.
       const script = '#!/bin/sh\necho "real $*"\n[ "$1" != stay ] || exec sleep 1000\n';
       writeFileSync(join(folder, 'agnhost'), script, { mode: 0o755 });
+      const image = join(folder, 'tool');
+      mkdirSync(join(image, 'bin'), { recursive: true });
+      mkdirSync(join(image, 'srv'));
+      writeFileSync(join(image, 'tool'), '#!/bin/sh\necho "$0 $*"; other; cat /srv/data\n', { mode: 0o755 });
+      writeFileSync(join(image, 'bin/other'), '#!/bin/sh\necho "$0"\n', { mode: 0o755 });
+      writeFileSync(join(image, 'srv/data'), 'of the image\n');
       up = await home.start([
         ...['--nodes=1', `--containers=${containers}`, `--image=${agnhost}=${join(folder, 'agnhost')}`],
+        `--image=ghcr.io/shop/tool=${image}`,
       ]);
     });
     afterAll(async () => {
@@ -34,8 +41,8 @@ describe.each(['auto', 'processes'])('a file of the machine as an image, --conta
       if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr}`);
       return stdout;
     };
-    const pod = (name: string, container: object): void => {
-      const spec = { restartPolicy: 'Never', containers: [{ name: 'main', ...container }] };
+    const pod = (name: string, container: object, volumes: readonly object[] = []): void => {
+      const spec = { restartPolicy: 'Never', containers: [{ name: 'main', ...container }], volumes };
       const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
       kubectl(['apply', '-f', '-'], JSON.stringify(object));
     };
@@ -48,6 +55,54 @@ describe.each(['auto', 'processes'])('a file of the machine as an image, --conta
       pod(name, { image: `${agnhost}:2.63.0`, ...container });
       kubectl(['wait', '--for=jsonpath={.status.phase}=Succeeded', `pod/${name}`, '--timeout=60s']);
       expect(kubectl(['logs', name])).toBe('real netexec --http-port=80\n');
+    });
+
+    const ended = (name: string): string => {
+      kubectl(['wait', '--for=jsonpath={.status.phase}=Succeeded', `pod/${name}`, '--timeout=60s']);
+      return kubectl(['logs', name]);
+    };
+
+    it('are in the places of a folder, where no volume is', () => {
+      const image = 'ghcr.io/shop/tool:v1';
+      pod('folder', { image, args: ['-v'] });
+      expect(ended('folder')).toBe('/tool -v\n/usr/bin/other\nof the image\n');
+      const script = 'ls /srv; echo own >/srv/own; cat /srv/own; echo x 2>&1 >/bin/other || ls /bin/other';
+      pod(
+        'volume',
+        { image, command: ['sh', '-c', script], volumeMounts: [{ name: 'v', mountPath: '/srv' }] },
+        [{ name: 'v', emptyDir: {} }],
+      );
+      expect(ended('volume')).toMatch(/^own\n.*Read-only file system\n\/bin\/other\n$/);
+      expect(readdirSync(join(folder, 'tool/srv'))).toEqual(['data']);
+    });
+
+    it('are a volume of an image, if it has a folder', () => {
+      const mounted = (name: string, reference: string): void =>
+        pod(
+          name,
+          {
+            image: 'busybox',
+            command: ['sh', '-c', 'cat /image/srv/data; touch /image/new || echo refused'],
+            volumeMounts: [{ name: 'v', mountPath: '/image' }],
+          },
+          [{ name: 'v', image: { reference } }],
+        );
+      mounted('image', 'ghcr.io/shop/tool:v2');
+      expect(ended('image')).toMatch(/^of the image\n(?:.*\n)?refused\n$/);
+      mounted('no-image', 'ghcr.io/shop/web:v1');
+      const reason = 'jsonpath={.status.containerStatuses[0].state.waiting.reason}';
+      kubectl(['wait', `--for=${reason}=ContainerCreating`, 'pod/no-image', '--timeout=60s']);
+      kubectl([
+        'wait',
+        '--for=create',
+        'events',
+        '--field-selector=involvedObject.name=no-image,reason=FailedMount',
+      ]);
+      expect(
+        kubectl(['get', 'events', '--field-selector=reason=FailedMount', '-o=jsonpath={.items[*].message}']),
+      ).toBe(
+        'MountVolume.SetUp failed for volume "v" : no image is pulled: --image ghcr.io/shop/web:v1=/FOLDER gives "ghcr.io/shop/web:v1" files of this machine',
+      );
     });
 
     it('is what runs beside it', () => {

@@ -9,6 +9,7 @@ function read(args: readonly string[], program: readonly string[]) {
   return upConfig(givenFlags('up', args), program, '/home/me/.servicenet/kubeconfig', {
     selectControllers: () => [],
     isExecutable: (path) => path === '/bin/sh' || path.startsWith('/tmp/') || path === '/opt/link',
+    isFolder: (path) => path === '/tmp/image',
     realPath: (path) => (path === '/opt/link' ? '/run/program' : path),
     absolutePath: (path) => (path.startsWith('/') ? path : `/here/${path}`),
   });
@@ -30,8 +31,9 @@ test.each([
 test('programs for images are those that the cluster network has, and files that can be run', () => {
   expect(imagePrograms).toEqual(programNames);
   expect(read(['--image', 'a=/bin/sh'], []).images).toEqual([{ image: 'a', program: '/bin/sh' }]);
+  expect(read(['--image', 'a=/tmp/image'], []).images).toEqual([{ image: 'a', program: '/tmp/image' }]);
   expect(() => read(['--image', 'a=/no/such'], [])).toThrow(
-    '--image: there is no program "/no/such" for "a": the programs are server, agnhost, pause, commands, and executable files by their absolute path',
+    '--image: there is no program "/no/such" for "a": the programs are server, agnhost, pause, commands, and executable files and folders by their absolute path',
   );
   for (const [path, folder] of [
     ['/tmp/program', '/tmp'],

@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
   exposedPort,
@@ -76,9 +79,38 @@ describe('what runs for a container', () => {
   });
 
   it('has a name, or is a file', () => {
-    expect(programNames.map(programNamed)).not.toContain(undefined);
-    expect(['nginx', ''].map(programNamed)).toEqual([undefined, undefined]);
-    expect(programNamed('/bin/sh')).toEqual({ kind: 'file', path: '/bin/sh' });
+    const named = (name: string): ImageProgram | undefined => programNamed(name, (path) => path === '/etc');
+    expect(programNames.map(named)).not.toContain(undefined);
+    expect(['nginx', ''].map(named)).toEqual([undefined, undefined]);
+    expect(named('/bin/sh')).toEqual({ kind: 'file', path: '/bin/sh' });
+    expect(named('/etc')).toEqual({ kind: 'folder', path: '/etc' });
+  });
+
+  it('is the file of its name in a folder, or a shell, beside the other files of the folder', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'image-'));
+    try {
+      mkdirSync(join(folder, 'tool/bin'), { recursive: true });
+      writeFileSync(join(folder, 'tool/tool'), '');
+      writeFileSync(join(folder, 'tool/bin/other'), '');
+      symlinkSync('other', join(folder, 'tool/bin/link'));
+      symlinkSync('..', join(folder, 'tool/bin/circle'));
+      symlinkSync('itself', join(folder, 'tool/bin/itself'));
+      mkdirSync(join(folder, 'files'));
+      const images = new Images(
+        new Map(['tool', 'files'].map((name) => [name, { kind: 'folder', path: join(folder, name) }])),
+        guestImages,
+      );
+      expect(images.resolve({ image: 'tool', args: ['-x'] })).toEqual(command('/tool', '-x'));
+      expect(images.resolve({ image: 'tool', command: ['other'] })).toEqual(command('other'));
+      expect(images.resolve({ image: 'files:1' })).toEqual(command('sh'));
+      expect(images.filesOf('tool')).toEqual(
+        new Map(['/tool', '/bin/other', '/bin/link'].map((at) => [at, join(folder, 'tool', at)])),
+      );
+      expect(images.folderOf('files:1')).toBe(join(folder, 'files'));
+      expect([images.filesOf('busybox').size, images.folderOf('busybox')]).toEqual([0, undefined]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('is in the root folder of its containers, where it is a program of ours or a file of the machine', () => {
