@@ -46,6 +46,7 @@ const programs = {
   'kube-proxy': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-proxy' },
   kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
   agnhost: { module: 'kubernetes', package: 'k8s.io/kubernetes/test/images/agnhost' },
+  nonewprivs: { module: 'kubernetes', package: 'k8s.io/kubernetes/test/images/nonewprivs' },
   'e2e.test': { module: 'kubernetes', package: 'k8s.io/kubernetes/test/e2e', isTest: true },
   'sample-apiserver': { module: 'sample-apiserver', package: 'k8s.io/sample-apiserver' },
   etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
