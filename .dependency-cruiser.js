@@ -76,6 +76,7 @@ const seams = [
   'registry/core/service/validation',
   'router/asked',
   'router/gateway/objects',
+  'router/http/http2',
   'router/listeners',
   'view/rows/rows',
 ];

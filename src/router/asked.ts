@@ -1,5 +1,5 @@
 import { plainHost } from '../network/http/rules.ts';
-import type { ClientRequest } from './exchange.ts';
+import type { ClientRequest } from './http/exchange.ts';
 
 /** The target that a request names, read once: the backend gets what was decided on. */
 export interface Asked {

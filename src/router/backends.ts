@@ -1,11 +1,7 @@
-import type { ClientRequestArgs } from 'node:http';
-import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Clock, Random } from '../client/clock.ts';
 import type { Host } from '../host/host.ts';
-import { Agent } from '../host/node-http.ts';
 import { backendEndpoints, endpointWeights } from '../network/http/backends.ts';
 import type { BackendTls, HttpRule } from '../network/http/rules.ts';
 import { joinKey, type ObjectKey } from '../objects/meta.ts';
@@ -13,13 +9,9 @@ import type { Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import { handshake } from '../tls/handshake.ts';
 import { PeerTrust } from '../tls/peer-trust.ts';
-import {
-  type AnswerHandler,
-  type BackendExchange,
-  type BackendRequest,
-  sendHttp1,
-  sendHttp2,
-} from './exchange.ts';
+import type { AnswerHandler, BackendExchange, BackendRequest } from './http/exchange.ts';
+import { Http1Connections } from './http/http1.ts';
+import { Http2Session } from './http/http2.ts';
 
 /** The target of one request. */
 export interface ForwardTarget {
@@ -45,19 +37,22 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
 }
 
+/** The connections to one target. */
+interface Connections {
+  send(request: BackendRequest, handler: AnswerHandler, onOver: () => void): BackendExchange;
+  /** Cuts them. */
+  destroy(): void;
+}
+
 /** What is kept for a target between requests. */
 interface Entry {
-  readonly send: (request: BackendRequest, handler: AnswerHandler, onOver: () => void) => BackendExchange;
-  /** Cuts its connections. */
-  readonly destroy: () => void;
+  readonly connections: Connections;
   running: number;
   usedAt: number;
 }
 
 /** Milliseconds after its last request until what is kept for a target is closed. */
 const idleTimeMs = 60_000;
-/** Milliseconds that a connection waits for its next request: less than servers have, so that none ends under a request. */
-const keptMs = 4000;
 
 /** The connections to backends: kept open between requests, one request on each at a time. */
 export class BackendConnections {
@@ -78,16 +73,15 @@ export class BackendConnections {
     const { clock } = this.#options;
     // A connection changes its protocol over HTTP/1.1 only.
     const target = request.upgrade === undefined ? given : withHttp1(given);
-    const { protocol } = target;
     const key = keyOf(target);
     let entry = this.#entries.get(key);
     if (entry === undefined) {
-      entry = protocol === 'h2c' || protocol === 'h2' ? this.#sessionOf(target) : this.#agentOf(target);
+      entry = { connections: this.#connectionsOf(target), running: 0, usedAt: 0 };
       this.#entries.set(key, entry);
       this.#sweepLater();
     }
     const used = entry;
-    const sent = used.send(request, handler, () => {
+    const sent = used.connections.send(request, handler, () => {
       used.running--;
       used.usedAt = clock.monotonic();
     });
@@ -95,48 +89,12 @@ export class BackendConnections {
     return sent;
   }
 
-  #agentOf(target: ForwardTarget): Entry {
-    const agent = new TargetAgent(() => this.connect(target));
-    return {
-      send: (request, handler, onOver) => sendHttp1(agent, request, handler, onOver),
-      destroy: () => agent.destroy(),
-      ...{ running: 0, usedAt: 0 },
-    };
-  }
-
-  /** One session for all requests, made again when it has ended. */
-  #sessionOf(target: ForwardTarget): Entry {
+  #connectionsOf(target: ForwardTarget): Connections {
+    const open = () => this.connect(target);
     const { address, port, protocol } = target;
-    const origin = `${protocol === 'h2' ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${port}`;
-    let session: Promise<ClientHttp2Session> | undefined;
-    const open = async (): Promise<ClientHttp2Session> => {
-      const socket = await this.connect(target);
-      const opened = connectHttp2(origin, {
-        createConnection: () => socket,
-        settings: { enablePush: false },
-        // Headers that clients repeat are passed on as over HTTP/1.1.
-        ...{ strictSingleValueFields: false },
-      });
-      // Its streams report what happens to it.
-      opened.on('error', () => forget());
-      opened.on('close', () => forget());
-      opened.on('goaway', () => forget());
-      return opened;
-    };
-    const forget = (): void => {
-      session = undefined;
-    };
-    return {
-      send: (request, handler, onOver) => {
-        const opened = (session ??= open());
-        opened.catch(forget);
-        return sendHttp2(opened, request, handler, onOver);
-      },
-      destroy: () => {
-        session?.then((opened) => opened.destroy()).catch(() => undefined);
-      },
-      ...{ running: 0, usedAt: 0 },
-    };
+    if (protocol === 'http' || protocol === 'https') return new Http1Connections(open);
+    const host = address.includes(':') ? `[${address}]` : address;
+    return new Http2Session(`${protocol === 'h2' ? 'https' : 'http'}://${host}:${port}`, open);
   }
 
   /**
@@ -197,7 +155,7 @@ export class BackendConnections {
   /** Cuts all connections. */
   close(): void {
     this.#sweep?.cancel();
-    for (const { destroy } of this.#entries.values()) destroy();
+    for (const { connections } of this.#entries.values()) connections.destroy();
     this.#entries.clear();
   }
 
@@ -205,10 +163,10 @@ export class BackendConnections {
     const { clock } = this.#options;
     this.#sweep ??= clock.after(idleTimeMs, () => {
       this.#sweep = undefined;
-      for (const [key, { running, usedAt, destroy }] of this.#entries) {
+      for (const [key, { running, usedAt, connections }] of this.#entries) {
         if (running > 0 || clock.monotonic() - usedAt < idleTimeMs) continue;
         this.#entries.delete(key);
-        destroy();
+        connections.destroy();
       }
       if (this.#entries.size > 0) this.#sweepLater();
     });
@@ -238,30 +196,6 @@ const overHttp1: Readonly<Record<ForwardTarget['protocol'], ForwardTarget['proto
 function withHttp1(target: ForwardTarget): ForwardTarget {
   const protocol = overHttp1[target.protocol];
   return protocol === target.protocol ? target : { ...target, protocol };
-}
-
-/** Keeps the connections to one target; each is opened by a function. */
-class TargetAgent extends Agent {
-  readonly #open: () => Promise<Duplex>;
-
-  constructor(open: () => Promise<Duplex>) {
-    super({ keepAlive: true, timeout: keptMs, scheduling: 'lifo' });
-    this.#open = open;
-  }
-
-  override createConnection(
-    _options: ClientRequestArgs,
-    done?: (error: Error | null, socket: Duplex) => void,
-  ): undefined {
-    this.#open().then(
-      (socket) => done?.(null, socket),
-      (error: unknown) => {
-        const failure = error instanceof Error ? error : new Error(String(error));
-        // The agent looks at the error alone.
-        Reflect.apply(done ?? (() => undefined), undefined, [failure]);
-      },
-    );
-  }
 }
 
 /** The known Services. */

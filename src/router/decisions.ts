@@ -4,7 +4,7 @@ import { rewrittenPath } from '../network/http/route-annotations.ts';
 import type { RoutingTable } from '../network/http/routing-table.ts';
 import type { HeaderAction, HttpRule, RuleSource } from '../network/http/rules.ts';
 import { type Asked, secureUrl, withoutQuery } from './asked.ts';
-import type { ClientRequest } from './exchange.ts';
+import type { ClientRequest } from './http/exchange.ts';
 
 /** What is done with a request: the seam between who decides and who serves. */
 

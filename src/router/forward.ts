@@ -16,7 +16,7 @@ import {
   type BodyCopy,
   type ClientRequest,
   SilentBackendError,
-} from './exchange.ts';
+} from './http/exchange.ts';
 import type { Mirrors } from './gateway/mirrors.ts';
 import { responseHeaders, trailers } from './headers.ts';
 

@@ -13,7 +13,7 @@ import { createServer as createHttpServer, STATUS_CODES } from '../host/node-htt
 import type { RoutingTable } from '../network/http/routing-table.ts';
 import type { Certificates } from './certificates.ts';
 import { clientAddress, type ClientLimits } from './client-limits.ts';
-import { type ClientRequest, maxHeadBytes } from './exchange.ts';
+import { type ClientRequest, maxHeadBytes } from './http/exchange.ts';
 import { readServerName } from './first-bytes.ts';
 import type { ClientResponse } from './forward.ts';
 import type { RouterMetrics } from './router-metrics.ts';

@@ -12,7 +12,7 @@ import { type Asked, portOf, readAsked } from './asked.ts';
 import type { ForwardTarget } from './backends.ts';
 import { clientAddress, type ClientLimits } from './client-limits.ts';
 import type { Decide, ForwardedRequest, OwnAnswer, Scheme } from './decisions.ts';
-import type { ClientRequest } from './exchange.ts';
+import type { ClientRequest } from './http/exchange.ts';
 import { answerItself, type ClientResponse, cut, type Forward, type ForwardProblem } from './forward.ts';
 import { type ClientConnection, type ForwardedPolicy, requestHeaders } from './headers.ts';
 import type { RouterMetrics } from './router-metrics.ts';

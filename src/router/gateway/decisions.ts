@@ -16,7 +16,7 @@ import type { GatewayMatch, PlannedListener, PlannedPort } from '../../network/g
 import { plainHost } from '../../network/http/rules.ts';
 import { type Asked, withoutQuery } from '../asked.ts';
 import type { Decide, ForwardedRequest, OwnAnswer, Scheme } from '../decisions.ts';
-import type { ClientRequest } from '../exchange.ts';
+import type { ClientRequest } from '../http/exchange.ts';
 
 /** Decides by the plan of a Gateway's port, as it is when a request comes. */
 export function gatewayDecisions(plan: () => PlannedPort, random: Random): Decide {

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import type { Clock } from '../../client/clock.ts';
 import type { MirrorFilter } from '../../network/gateway/plan.ts';
 import type { BackendConnections, TargetChoice } from '../backends.ts';
-import type { AnswerHandler, BackendExchange, BackendRequest, BodyCopy } from '../exchange.ts';
+import type { AnswerHandler, BackendExchange, BackendRequest, BodyCopy } from '../http/exchange.ts';
 import type { RouterMetrics } from '../router-metrics.ts';
 
 export interface MirrorOptions {
