@@ -35,5 +35,5 @@ describe.each(chosenTargets(process.env))('$name', (choice) => {
   endpointConditions(cluster, need);
   endpointsByHand(cluster, need);
   loadBalancers(cluster, need);
-  if (choice.restarts) continuity(cluster);
+  continuity(cluster);
 });

@@ -9,8 +9,6 @@ import type { Target } from './target.ts';
 /** How a target is started. */
 export interface TargetChoice {
   readonly name: string;
-  /** Whether the controllers are ended and started again on it, which takes half of the time. */
-  readonly restarts: boolean;
   start(): Promise<Target>;
 }
 
@@ -18,9 +16,9 @@ const cidrs = { single: '10.96.0.0/16', dual: '10.96.0.0/16,fd00:10:96::/112' } 
 
 /**
  * What the environment chooses: `KUBECONFIG` (with `SERVICENET_E2E_CONTROLLERS=deployed` where a Deployment runs the
- * controllers), `KUBEBUILDER_ASSETS`, else the embedded server: with both families and a Deployment, once more as if it
- * were the programs of `KUBEBUILDER_ASSETS`, and with one family. `npm test` takes the first two, and restarts the
- * controllers on the first only; with `SERVICENET_E2E=all`, all is done on all three.
+ * controllers), `KUBEBUILDER_ASSETS`, else the embedded server with both families and a Deployment. With
+ * `SERVICENET_E2E=all`, the suite runs twice more: as if that server were the programs of `KUBEBUILDER_ASSETS`, whose
+ * start `assets.test.ts` tests for `npm test`, and with one family.
  */
 export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetChoice[] {
   const { KUBECONFIG: kubeconfig, KUBEBUILDER_ASSETS: assets } = environment;
@@ -31,18 +29,20 @@ export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetCh
       ...{ name: kubeconfig, kubeconfig, endpoints: 'target', controllers, stop },
       identity: 'kubeconfig-user',
     };
-    return [{ name: kubeconfig, restarts: true, start: () => Promise.resolve(target) }];
+    return [{ name: kubeconfig, start: () => Promise.resolve(target) }];
   }
   if (assets !== undefined && assets !== '') {
-    return [{ name: `assets in ${assets}`, restarts: true, start: () => startAssets(assets, cidrs.dual) }];
+    return [{ name: `assets in ${assets}`, start: () => startAssets(assets, cidrs.dual) }];
   }
-  const all = environment['SERVICENET_E2E'] === 'all';
   const deployed = () => startDeployed('both families', cidrs.dual);
   const single = () => startEmbedded('one family', cidrs.single);
+  const further = [
+    { name: 'stand-ins of KUBEBUILDER_ASSETS', start: startStandIns },
+    { name: 'embedded, one family', start: single },
+  ];
   return [
-    { name: 'embedded, both families, deployed', restarts: true, start: deployed },
-    { name: 'stand-ins of KUBEBUILDER_ASSETS', restarts: all, start: startStandIns },
-    ...(all ? [{ name: 'embedded, one family', restarts: true, start: single }] : []),
+    { name: 'embedded, both families, deployed', start: deployed },
+    ...(environment['SERVICENET_E2E'] === 'all' ? further : []),
   ];
 }
 
