@@ -44,14 +44,13 @@ const headless = (name: string, spec: JsonRecord = {}): JsonRecord => ({
 });
 
 it('endpoints-controller', { timeout }, async () => {
-  const cluster = await ContestedCluster.start();
-  await cluster.create(`${core}/endpoints`, { metadata: { name: 'left' } });
-  cluster.run('endpoints-controller');
-  await cluster.untilGone(`${core}/endpoints/left`);
+  const cluster = await runContested('endpoints-controller');
   await cluster.create(`${core}/services`, headless('web', { selector }));
   await cluster.until(`${core}/endpoints/web`, (_, status) => status === 200);
   await runPod(cluster, 'p', '10.1.0.1');
   await cluster.until(`${core}/endpoints/web`, (body) => listAt(body, 'subsets').length === 1);
+  await cluster.remove(`${core}/services/web`);
+  await cluster.untilGone(`${core}/endpoints/web`);
   await cluster.untilRefused(['endpoints-controller PUT endpoints', 'endpoints-controller DELETE endpoints']);
 });
 
