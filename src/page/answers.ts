@@ -314,8 +314,11 @@ export class Answers {
   async #follower(): Promise<Follower> {
     const { viewers, clock } = this.#options;
     const { follower } = viewers;
-    const isLate = clock.sleep(completeMs).then(() => true);
-    if (await Promise.race([follower.complete().then(() => false), isLate])) {
+    // A sleep that goes on would keep the process.
+    const done = new AbortController();
+    const isLate = clock.sleep(completeMs, done.signal).then(() => true);
+    const isComplete = follower.complete().then(() => false);
+    if (await Promise.race([isComplete, isLate]).finally(() => done.abort())) {
       const { disconnected } = follower.status;
       const message = disconnected?.message ?? 'the API server has not sent all objects yet: try it again';
       throw new AnswerError(503, 'Disconnected', message);
