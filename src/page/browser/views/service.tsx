@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useState, useEffect } from 'preact/hooks';
 import type {
   ServiceDetailRow,
   ServiceEndpoint,
@@ -6,7 +6,7 @@ import type {
   ServiceRow,
 } from '../../../view/rows/rows.ts';
 import { commandLine, kubectlLine } from '../parts/command-line.ts';
-import { Command } from '../parts/commands.tsx';
+import { Command, CopyButton } from '../parts/commands.tsx';
 import { usePage } from '../parts/page-context.ts';
 import { Empty, Section } from '../parts/view-parts.tsx';
 import { type Column, Table } from '../parts/virtual-list.tsx';
@@ -15,7 +15,9 @@ import { placeOf } from '../state/place.ts';
 import { EventTable, newestFirst } from './event-table.tsx';
 import { HttpTable } from './http.tsx';
 import { Fact } from './map-details.tsx';
-import { YamlPanel } from './yaml-panel.tsx';
+import type { ObjectAnswer } from '../../messages.ts';
+import { plain } from '../../../objects/plain.ts';
+import { objectOf } from '../state/session.ts';
 
 const why: Column<ServiceEndpoint & { readonly key: string }> = {
   title: 'Why',
@@ -311,4 +313,37 @@ function Slices({ service }: { readonly service: string }) {
       />
     </Section>
   );
+}
+
+/** An object to read; its `managedFields` are folded. */
+function YamlPanel(props: { readonly kind: string; readonly namespace: string; readonly name: string }) {
+  const { kind, namespace, name } = props;
+  const { atMs } = usePage();
+  const [answer, setAnswer] = useState<ObjectAnswer | string>();
+  useEffect(() => {
+    objectOf(kind, namespace, name).then(setAnswer, (cause: unknown) => setAnswer(String(cause)));
+  }, [kind, namespace, name]);
+  if (answer === undefined) return <p class="muted">reading …</p>;
+  if (typeof answer === 'string') return <p class="notice bad">{answer}</p>;
+  return (
+    <div class="yaml">
+      {atMs !== undefined && <p class="muted">As it is now:</p>}
+      <CopyButton text={answer.yaml} what="the YAML" />
+      <pre tabIndex={0} aria-label={`YAML of ${kind} ${name}`}>
+        {plainLines(answer.yaml)}
+      </pre>
+      {answer.managedFields !== '' && (
+        <details>
+          <summary>managedFields</summary>
+          <pre tabIndex={0} aria-label="managedFields">
+            {plainLines(answer.managedFields)}
+          </pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+function plainLines(text: string): string {
+  return text.split('\n').map(plain).join('\n');
 }
