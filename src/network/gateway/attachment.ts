@@ -1,6 +1,6 @@
 import { joinKey, type KubeObject, type ObjectKey } from '../../objects/meta.ts';
 import type { CommonRouteSpec, ListenerSet, ParentReference } from '../../objects/types/gateway.ts';
-import type { Problem } from './conditions.ts';
+import type { Problem } from './plan.ts';
 import { commonHostname } from './hostnames.ts';
 import type { Listener } from './listeners.ts';
 import { gatewayGroup, type RouteKind } from './plan.ts';

@@ -1,5 +1,5 @@
 import type { GatewayClass } from '../../objects/types/gateway.ts';
-import { isFalse, isTrue, trueUnless } from './conditions.ts';
+import { isFalse, isTrue, trueUnless } from './plan.ts';
 import { conditionsOf } from './status.ts';
 
 /** What a GatewayClass of ours is told, and which parts of Gateway API we claim. */

@@ -8,7 +8,7 @@ import { pushAll } from '../../objects/lists.ts';
 import { joinKey, type ObjectKey } from '../../objects/meta.ts';
 import type { Gateway, GatewayListener, ListenerSet, RouteNamespaces } from '../../objects/types/gateway.ts';
 import type { KeyPair } from '../http/rules.ts';
-import type { Problem } from './conditions.ts';
+import type { Problem } from './plan.ts';
 import { widerHostnames } from './hostnames.ts';
 import {
   type ClientValidation,

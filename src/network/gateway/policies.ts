@@ -2,7 +2,7 @@ import { compareAge, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { BackendTLSPolicy } from '../../objects/types/gateway.ts';
 import type { BackendTls, KeyPair } from '../http/rules.ts';
-import { type Problem, trueUnless } from './conditions.ts';
+import { type Problem, trueUnless } from './plan.ts';
 import type { PlannedPolicy } from './plan.ts';
 import type { References } from './references.ts';
 

@@ -2,7 +2,7 @@ import { joinKey, type ObjectKey } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { BackendTLSPolicy, ObjectReference, ReferenceGrant } from '../../objects/types/gateway.ts';
 import type { KeyPair } from '../http/rules.ts';
-import type { Problem } from './conditions.ts';
+import type { Problem } from './plan.ts';
 import { gatewayGroup, type GatewayObjects } from './plan.ts';
 
 /** The object that a reference is in. */

@@ -4,7 +4,7 @@ import { type FieldError, invalid, notSupported, required } from '../validation/
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
+import { disabledPodFeatures } from '../core/pod/defaults.ts';
 import { templateWarnings, workloadUpdateWarnings } from '../core/pod/warnings.ts';
 import {
   isZeroCount,

@@ -10,7 +10,7 @@ import {
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
+import { disabledPodFeatures } from '../core/pod/defaults.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
 import {
   isZeroCount,

@@ -17,7 +17,7 @@ import {
 } from '../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
+import { disabledPodFeatures } from '../core/pod/defaults.ts';
 import { validatePodTemplate } from '../core/pod/validation.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
 import {

@@ -5,7 +5,7 @@ import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generi
 import { validateGeneratedSelector, validateJobSpec } from './job.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
+import { disabledPodFeatures } from '../core/pod/defaults.ts';
 import { pushChoiceErrors } from '../core/pod/field-checks.ts';
 import { validateNonNegative } from '../core/podtemplate.ts';
 import { scheduleFault } from '../../objects/cron-schedule.ts';

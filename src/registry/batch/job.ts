@@ -7,7 +7,7 @@ import { labelSelectorMatches, validateLabelSelector } from '../validation/label
 import { validateImmutableField } from '../generic/metadata.ts';
 import { isDNS1123Label, nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/disabled-fields.ts';
+import { disabledPodFeatures } from '../core/pod/defaults.ts';
 
 import { validatePodTemplate } from '../core/pod/validation.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';

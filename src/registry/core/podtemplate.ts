@@ -3,7 +3,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from './pod/defaults.ts';
-import { disabledPodFeatures } from './pod/disabled-fields.ts';
+import { disabledPodFeatures } from './pod/defaults.ts';
 import { validatePodTemplate } from './pod/validation.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import {

@@ -4,7 +4,7 @@ import { declarative, type FieldError, required } from '../validation/field-erro
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from './pod/defaults.ts';
-import { disabledPodFeatures } from './pod/disabled-fields.ts';
+import { disabledPodFeatures } from './pod/defaults.ts';
 
 import { workloadUpdateWarnings, workloadWarnings } from './pod/warnings.ts';
 import {

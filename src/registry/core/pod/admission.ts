@@ -5,7 +5,7 @@ import { conflict } from '../../../objects/status.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../scheduling/priorityclass.ts';
 import type { ClusterReader } from '../../generic/strategy.ts';
 import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
-import { initContainerAnnotations } from './disabled-fields.ts';
+import { initContainerAnnotations } from './defaults.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

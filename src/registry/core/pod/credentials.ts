@@ -8,7 +8,7 @@ import {
 } from '../../certificates/signer-name.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
-import { validateFilePath } from './local-paths.ts';
+import { validateFilePath } from './field-checks.ts';
 
 /** Projected volumes of trust bundles and of Pods' certificates (`validateProjectionSources`). */
 

@@ -128,3 +128,23 @@ export function validateAnnotationChange({ metadata, spec }: Pod, old: Pod): Fie
 function isCost(text: string): boolean {
   return /^(?:0|-?[1-9][0-9]{0,9})$/.test(text) && Math.abs(Number(text) + 0.5) < 2 ** 31;
 }
+
+/** A path below a directory, without "..", (`validateLocalDescendingPath`). */
+export function validateDescendingPath(place: string, path: string): FieldError[] {
+  const errors = place.startsWith('/') ? [invalid(path, place, 'must be a relative path')] : [];
+  return [...errors, ...validateNoBacksteps(place, path)];
+}
+
+/** A path that does not start with ".." either (`ValidateLocalNonReservedPath`). */
+export function validateFilePath(place: string, path: string): FieldError[] {
+  const errors = validateDescendingPath(place, path);
+  if (place.startsWith('..') && !place.startsWith('../')) {
+    errors.push(invalid(path, place, "must not start with '..'"));
+  }
+  return errors;
+}
+
+/** No part of a path is "..". */
+export function validateNoBacksteps(place: string, path: string): FieldError[] {
+  return place.split('/').includes('..') ? [invalid(path, place, "must not contain '..'")] : [];
+}

@@ -17,7 +17,7 @@ import {
   tooLong,
 } from '../../validation/field-errors.ts';
 
-import { validateDescendingPath } from './local-paths.ts';
+import { validateDescendingPath } from './field-checks.ts';
 
 const maxId = 2 ** 31 - 1;
 const profileTypes = ['Localhost', 'RuntimeDefault', 'Unconfined'];

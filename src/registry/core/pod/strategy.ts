@@ -12,7 +12,7 @@ import { validateTolerations, applyMatchKeys } from './scheduling.ts';
 import { genericStrategy, isSpecChanged } from '../../generic/generic.ts';
 import { validateAnnotationChange, validatePodAnnotations } from './field-checks.ts';
 import { setPodDefaults } from './defaults.ts';
-import { disabledPodFeatures, disabledStatusFeatures } from './disabled-fields.ts';
+import { disabledPodFeatures, disabledStatusFeatures } from './defaults.ts';
 import { setPodResourceDefaults } from './pod-resources.ts';
 import { qosClass, keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';
 import { ephemeralContainers, resize } from './subresources.ts';

@@ -7,7 +7,7 @@ import { resetMetaForStatus, isSpecChanged } from '../../generic/generic.ts';
 import { validateObjectMetaUpdate } from '../../generic/metadata.ts';
 import type { SubresourceStrategy } from '../../generic/strategy.ts';
 import { dropDisabledFields } from '../../generic/disabled-fields.ts';
-import { disabledPodFeatures } from './disabled-fields.ts';
+import { disabledPodFeatures } from './defaults.ts';
 import { setPodResourceDefaults } from './pod-resources.ts';
 import { validateAnnotationChange } from './field-checks.ts';
 import { validateEphemeralChange } from './validation.ts';

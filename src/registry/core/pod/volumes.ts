@@ -7,7 +7,7 @@ import type {
   ObjectFieldSelector,
 } from '../../../objects/types/core.generated.ts';
 import { certificatePaths, validateBundle, validateCertificate } from './credentials.ts';
-import { validateDescendingPath, validateFilePath, validateNoBacksteps } from './local-paths.ts';
+import { validateDescendingPath, validateFilePath, validateNoBacksteps } from './field-checks.ts';
 import { parseImage } from '../../../objects/image-reference.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {

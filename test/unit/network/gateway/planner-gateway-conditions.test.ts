@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { addressProblem } from '../../../../src/network/gateway/gateway-conditions.ts';
+import { addressProblem } from '../../../../src/network/gateway/planner.ts';
 import { gateway, listener, plan, ready, words } from './objects.ts';
 
 describe('conditions of a Gateway', () => {

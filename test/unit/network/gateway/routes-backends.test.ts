@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Backends } from '../../../../src/network/gateway/backends.ts';
+import { Backends } from '../../../../src/network/gateway/routes.ts';
 import type { RuleSource } from '../../../../src/network/http/rules.ts';
 import type { AnyRoute } from '../../../../src/network/gateway/plan.ts';
 import { Policies } from '../../../../src/network/gateway/policies.ts';
