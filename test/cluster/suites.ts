@@ -13,6 +13,9 @@ export interface Suite {
   readonly byDefault: boolean;
 }
 
+/** Why the tests of zones are left out. */
+export const needsZones = 'wants three zones';
+
 export const suites: readonly Suite[] = [
   {
     name: 'conformance',
@@ -45,7 +48,7 @@ export const suites: readonly Suite[] = [
       ],
       'wants ephemeral storage to be isolated, which a node here is not': ['evicted pods'],
       'wants an image that the rig does not make (regression-issue-74839)': ['invalid conntrack state bug'],
-      'wants three zones': ['Traffic Distribution.*zone'],
+      [needsZones]: ['Traffic Distribution.*zone'],
     },
     minutes: 60,
     byDefault: false,

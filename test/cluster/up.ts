@@ -10,6 +10,7 @@ export interface UpOptions {
   readonly home: string;
   /** Where it writes its kubeconfig. */
   readonly kubeconfig: string;
+  readonly nodes: number;
   /** Programs of this machine by the images for which they stand. */
   readonly images: Readonly<Record<string, string>>;
   /** Further flags. */
@@ -17,17 +18,34 @@ export interface UpOptions {
 }
 
 /**
- * Starts `up` with two nodes, the cluster network and containers that are processes: for suites of other projects, which
+ * Starts `up` with the cluster network and containers that are processes: for suites of other projects, which
  * take minutes. Ctrl-C ends it; this process stays to clean up.
  *
  * @returns what stops it, when its network is ready.
  * @throws {Error} where it ends before.
  */
-export async function startUp({ home, kubeconfig, images, flags }: UpOptions): Promise<() => Promise<void>> {
+export async function startUp({
+  home,
+  kubeconfig,
+  nodes,
+  images,
+  flags,
+}: UpOptions): Promise<() => Promise<void>> {
   const up = spawn(
     process.execPath,
     [
-      ...[main, 'up', '--port', '0', '--nodes', '2', '--network', 'on', '--containers', 'processes'],
+      ...[
+        main,
+        'up',
+        '--port',
+        '0',
+        '--nodes',
+        String(nodes),
+        '--network',
+        'on',
+        '--containers',
+        'processes',
+      ],
       ...['--write-kubeconfig', kubeconfig, ...flags],
       ...Object.entries(images).flatMap(([image, path]) => ['--image', `${image}=${path}`]),
     ],

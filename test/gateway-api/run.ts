@@ -53,7 +53,10 @@ async function runSuite(): Promise<void> {
     'registry.k8s.io/gateway-api/echo-basic': programIn(home, 'echo-basic'),
     'registry.k8s.io/coredns/coredns': programIn(home, 'coredns'),
   };
-  const stop = await startUp({ home, kubeconfig, images, flags: ['--default-pool', addresses.pool] });
+  const stop = await startUp({
+    ...{ home, kubeconfig, nodes: 2, images },
+    flags: ['--default-pool', addresses.pool],
+  });
   try {
     const results = await runTests(home, kubeconfig);
     const [passed = 0, failed = 0, skipped = 0] = ['passed', 'failed', 'skipped'].map(

@@ -67,7 +67,8 @@ async function main(): Promise<void> {
   const home = mkdtempSync('/var/tmp/servicenet-upstream-');
   const kubeconfig = join(home, 'kubeconfig');
   const stop = await startUp({
-    ...{ home, kubeconfig, images: makeImages(home) },
+    // Two in each of three zones.
+    ...{ home, kubeconfig, nodes: 6, images: makeImages(home) },
     // And an image that is there nowhere: a rollout that stops.
     flags: ['--writable-host-paths', '--missing-images', 'webserver:404'],
   });

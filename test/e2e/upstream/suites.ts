@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestResult } from '../../cluster/suite.ts';
-import { suites as rigSuites } from '../../cluster/suites.ts';
+import { needsZones, suites as rigSuites } from '../../cluster/suites.ts';
 
 /** A part of Kubernetes' suite that runs against `up`. Its tests are listed in README.md of `test/e2e`, by its name. */
 export interface UpstreamSuite {
@@ -17,10 +17,11 @@ const conformance = (sig: string): UpstreamSuite => ({
   focus: [String.raw`\[sig-${sig}\].*\[Conformance\]`],
 });
 
-/** A suite of the rig, with what it leaves out. */
+/** A suite of the rig, with what it leaves out but for the tests of zones: `up` has three. */
 function asInRig(name: string): UpstreamSuite {
   const suite = rigSuites.find((each) => each.name === name);
-  return { name, focus: suite?.focus ?? [], skip: Object.values(suite?.skipped ?? {}).flat() };
+  const { [needsZones]: _, ...skipped } = suite?.skipped ?? {};
+  return { name, focus: suite?.focus ?? [], skip: Object.values(skipped).flat() };
 }
 
 export const upstreamSuites: readonly UpstreamSuite[] = [
