@@ -66,43 +66,38 @@ describe.each(['auto', 'processes'])('files of the machine as images, --containe
       const image = 'ghcr.io/shop/tool:v1';
       pod('folder', { image, args: ['-v'] });
       expect(ended('folder')).toBe('/tool -v\n/usr/bin/other\nof the image\n');
-      const script = 'ls /srv; echo own >/srv/own; cat /srv/own; echo x 2>&1 >/bin/other || ls /bin/other';
+      const script = 'ls /srv; echo own >/srv/own; cat /srv/own; (echo >/bin/other) 2>/dev/null || echo kept';
       pod(
         'volume',
         { image, command: ['sh', '-c', script], volumeMounts: [{ name: 'v', mountPath: '/srv' }] },
         [{ name: 'v', emptyDir: {} }],
       );
-      expect(ended('volume')).toMatch(/^own\n.*Read-only file system\n\/bin\/other\n$/);
+      expect(ended('volume')).toBe('own\nkept\n');
       expect(readdirSync(join(folder, 'tool/srv'))).toEqual(['data']);
     });
 
-    it('are a volume of an image, if it has a folder', () => {
+    it('are a volume of an image, if it has a folder', async () => {
       const mounted = (name: string, reference: string): void =>
         pod(
           name,
           {
             image: 'busybox',
-            command: ['sh', '-c', 'cat /image/srv/data; touch /image/new || echo refused'],
+            command: ['sh', '-c', 'cat /image/srv/data; touch /image/new 2>/dev/null || echo refused'],
             volumeMounts: [{ name: 'v', mountPath: '/image' }],
           },
           [{ name: 'v', image: { reference } }],
         );
       mounted('image', 'ghcr.io/shop/tool:v2');
-      expect(ended('image')).toMatch(/^of the image\n(?:.*\n)?refused\n$/);
+      expect(ended('image')).toBe('of the image\nrefused\n');
       mounted('no-image', 'ghcr.io/shop/web:v1');
       const reason = 'jsonpath={.status.containerStatuses[0].state.waiting.reason}';
       kubectl(['wait', `--for=${reason}=ContainerCreating`, 'pod/no-image', '--timeout=60s']);
-      kubectl([
-        'wait',
-        '--for=create',
-        'events',
-        '--field-selector=involvedObject.name=no-image,reason=FailedMount',
-      ]);
-      expect(
-        kubectl(['get', 'events', '--field-selector=reason=FailedMount', '-o=jsonpath={.items[*].message}']),
-      ).toBe(
-        'MountVolume.SetUp failed for volume "v" : no image is pulled: --image ghcr.io/shop/web:v1=/FOLDER gives "ghcr.io/shop/web:v1" files of this machine',
-      );
+      const failed = '--field-selector=involvedObject.name=no-image,reason=FailedMount';
+      await expect
+        .poll(() => kubectl(['get', 'events', failed, '-o=jsonpath={.items[*].message}']))
+        .toBe(
+          'MountVolume.SetUp failed for volume "v" : no image is pulled: --image ghcr.io/shop/web:v1=/FOLDER gives "ghcr.io/shop/web:v1" files of this machine',
+        );
     });
 
     it('is what runs beside it', () => {
