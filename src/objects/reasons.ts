@@ -263,6 +263,7 @@ export const eventReasons = [
   'SuccessfulDelete',
   'SuccessfulRescale',
   'Suspended',
+  'SysctlForbidden',
   'TaintManagerEviction',
   'TooManyAddressesToMirror',
   'TooManyMissedTimes',

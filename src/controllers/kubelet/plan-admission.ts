@@ -4,6 +4,7 @@ import { parseQuantity } from '../../objects/quantity.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { hostPortsCollide } from '../scheduler/occupancy.ts';
 import { matchesNode } from '../scheduler/plan-nodes.ts';
+import { forbiddenSysctl } from './sysctls.ts';
 
 /** Why a kubelet does not take a Pod: the reason and the message of its Event. */
 export interface Refusal {
@@ -18,6 +19,8 @@ export interface Refusal {
  * @param others the Pods that it has taken and that have not ended.
  */
 export function refuseAdmission(pod: Pod, node: Node, others: readonly Pod[]): Refusal | undefined {
+  const sysctl = forbiddenSysctl(pod);
+  if (sysctl !== undefined) return { reason: 'SysctlForbidden', message: sysctl };
   const { allocatable = {} } = node.status;
   const capacity = Number(allocatable['pods'] ?? 110);
   if (others.length >= capacity) return outOf('pods', 1n, BigInt(others.length), BigInt(capacity));

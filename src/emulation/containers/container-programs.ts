@@ -8,6 +8,7 @@ import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Logger } from 'pino';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
+import { sysctlsOf } from '../../controllers/kubelet/sysctls.ts';
 import { run } from '../../host/local-host.ts';
 import { quantityIn } from '../../objects/quantity.ts';
 import { keyOf } from '../../objects/meta.ts';
@@ -289,6 +290,7 @@ export class ContainerPrograms {
         root: await makeRoot({ folder, mounts, isWritable, view }),
         ...{ folder, hostname },
         hasBubblewrap: await hasBubblewrap(),
+        sysctls: sysctlsOf(pod, 'ipc'),
         capabilities: capabilitiesOf(container),
         identity,
         target: await targetOf(record, pod, container.name),

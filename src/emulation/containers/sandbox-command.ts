@@ -10,6 +10,8 @@ export interface SandboxCommandOptions {
   readonly hasBubblewrap: boolean;
   /** An empty folder, for the root that is made without bubblewrap. */
   readonly folder: string;
+  /** Of its IPC namespace: values by paths below `/proc/sys`. */
+  readonly sysctls?: ReadonlyMap<string, string>;
   /** Names of Linux' capabilities without `CAP_`, in lower case. */
   readonly capabilities: readonly string[];
   /** Absent: as the owner of the namespaces, who is root there. */
@@ -72,6 +74,7 @@ export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
   const { root, hasBubblewrap, target } = options;
   const into = target === undefined ? [] : ['nsenter', `--target=${target}`, '--pid', '--'];
   const overlays = root.overlays.map(overlayLine);
+  const sysctls = [...(options.sysctls ?? [])].map(sysctlLine);
   // bubblewrap takes the /proc that is there for a PID namespace that it has not made.
   const seen = target === undefined ? [] : ['mount --make-rprivate /', 'mount -t proc proc /proc'];
   if (hasBubblewrap) {
@@ -80,15 +83,16 @@ export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
       ...[
         'unshare',
         '--mount',
+        '--ipc',
         'sh',
         '-c',
-        `set -e\n${[...seen, ...overlays, 'exec bwrap "$@"'].join('\n')}`,
+        `set -e\n${[...seen, ...sysctls, ...overlays, 'exec bwrap "$@"'].join('\n')}`,
         'sh',
       ],
       ...root.steps.flatMap(bubblewrapStep),
       ...(root.isWritable ? [] : ['--remount-ro', '/']),
       ...(target === undefined ? ['--unshare-pid', '--as-pid-1'] : []),
-      ...['--unshare-uts', '--unshare-ipc', '--hostname', options.hostname, '--die-with-parent'],
+      ...['--unshare-uts', '--hostname', options.hostname, '--die-with-parent'],
       ...(options.hasTerminal ? [] : ['--new-session']),
       ...['--cap-add', 'ALL'],
       ...withPrivileges(options),
@@ -100,6 +104,7 @@ export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
     'mount --make-rprivate /',
     // Without such a program, the name stays that of the machine.
     `hostname ${quoted(options.hostname)} || true`,
+    ...sysctls,
     ...overlays,
     `mkdir -p ${quoted(at)}\nmount -t tmpfs -o mode=0755 tmpfs ${quoted(at)}`,
     ...root.steps.map((step) => shellStep(at, step)),
@@ -145,6 +150,12 @@ function overlayLine({ kind, layer, work, of, at }: Overlay): string {
     case 'shared':
       return `${alone(at)} || ${refuse(`the kernel refuses to mount ${of}`)}`;
   }
+}
+
+/** The line that sets a sysctl before `/proc/sys` is read-only. */
+function sysctlLine([path, value]: readonly [path: string, value: string]): string {
+  const write = `printf %s ${quoted(value)} >${quoted(`/proc/sys/${path}`)}`;
+  return `why=$( (${write}) 2>&1) || { echo "write sysctl ${path}: $why" >&3; exit 128; }`;
 }
 
 function bubblewrapStep(step: MountStep): readonly string[] {

@@ -1,4 +1,5 @@
 import { SandboxError, type WantedSandbox } from '../../controllers/kubelet/container-runtime.ts';
+import { sysctlsOf } from '../../controllers/kubelet/sysctls.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import { lastingPorts } from '../../objects/pods.ts';
 import { ip, NamespaceHost, NetworkNamespace } from '../namespaces.ts';
@@ -115,19 +116,22 @@ export class NamespaceSandboxes {
       return { ...before, own: undefined, host: node.host, listenAt: [...addresses, ...loopbacks] };
     }
     const link = `pod${++this.#links}`;
+    let namespace: NetworkNamespace | undefined;
     try {
       await ip(podLinkLines(name, node.namespace.name, link));
       await Promise.all([
         ip(podLines(addresses), name),
         ip(nodeSideLines(link, addresses, node.addresses), node.namespace.name),
       ]);
-      const namespace = new NetworkNamespace(name);
+      namespace = new NetworkNamespace(name);
+      setSysctls(namespace, sysctlsOf(pod, 'net'));
       const own = { namespace, link };
       const listenAt = hasIPv6 ? ['0.0.0.0', '::'] : ['0.0.0.0'];
       await node.hostPorts?.set(uidOf(pod), hostPorts(pod, addresses));
       return { ...before, own, host: new NamespaceHost(namespace), listenAt };
     } catch (error) {
       // The next attempt would find what this one made; the error is that of the first failure.
+      namespace?.close();
       await ip([`netns delete ${name}`]).catch(() => undefined);
       throw error;
     }
@@ -147,6 +151,17 @@ export class NamespaceSandboxes {
       await ip([`link delete ${own.link}`], node.namespace.name);
     }
     await ip([`netns delete ${own.namespace.name}`]);
+  }
+}
+
+/** @throws {Error} for one that the kernel refuses. */
+function setSysctls(namespace: NetworkNamespace, sysctls: ReadonlyMap<string, string>): void {
+  for (const [path, value] of sysctls) {
+    try {
+      namespace.writeSysctl(path, value);
+    } catch (error) {
+      throw new Error(`write sysctl ${path}: ${errorMessage(error)}`, { cause: error });
+    }
   }
 }
 

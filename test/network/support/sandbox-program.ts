@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { makeRoot } from '../../../src/emulation/containers/container-root.ts';
 import {
   defaultCapabilities,
+  isMapped,
   report,
   sandboxArgv,
 } from '../../../src/emulation/containers/sandbox-command.ts';
@@ -29,6 +30,8 @@ const [first = '', ...rest] = [
       capabilities: defaultCapabilities,
       hasTerminal: false,
       memoryLimit: undefined,
+      // Old kernels refuse it in a user namespace.
+      sysctls: new Map(isMapped('uid', 1) ? [['kernel/shm_rmid_forced', '1']] : []),
     },
   }),
   ...['sh', '-c', report, '/', ...command],

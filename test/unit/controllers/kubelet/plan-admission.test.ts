@@ -58,6 +58,12 @@ test.each([
     [],
     ["NodeAffinity: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"],
   ],
+  [
+    'a sysctl that is not safe, before all else',
+    pod({}, { securityContext: { sysctls: [{ name: 'kernel.msgmax', value: '1' }] } }),
+    [pod({}), pod({}), pod({})],
+    ['SysctlForbidden: forbidden sysctl: "kernel.msgmax" not allowlisted'],
+  ],
 ])('a kubelet is asked for %s', (_, wanted, others, said) => {
   const refusal = refuseAdmission(wanted, node, others);
   expect(refusal && [`${refusal.reason}: ${refusal.message}`]).toEqual(said);
