@@ -92,7 +92,8 @@ function keyId(key: KeyObject): Buffer {
   return createHash('sha256').update(publicKeyBytes(key)).digest().subarray(0, 20);
 }
 
-function pem(label: string, bytes: Buffer): string {
+/** A block of PEM. */
+export function pem(label: string, bytes: Buffer): string {
   const lines = bytes.toString('base64').replaceAll(/.{64}(?=.)/g, '$&\n');
   return `-----BEGIN ${label}-----\n${lines}\n-----END ${label}-----\n`;
 }

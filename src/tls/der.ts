@@ -36,6 +36,9 @@ export function setOfOne(item: Uint8Array): Buffer {
   return encode(tag.set, item);
 }
 
+/** NULL. */
+export const nothing = Buffer.from([0x05, 0x00]);
+
 /** A BOOLEAN. */
 export function boolean(value: boolean): Buffer {
   return encode(tag.boolean, Buffer.from([value ? 0xff : 0]));

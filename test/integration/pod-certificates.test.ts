@@ -1,78 +1,122 @@
-import { pino } from 'pino';
-import { afterAll, expect, test } from 'vitest';
-import { podCertificateCleanerController } from '../../src/controllers/pod-certificate-cleaner.ts';
-import { runControllers } from '../../src/controllers/run.ts';
-import {
-  servingBundleName,
-  trustBundlePublisherController,
-} from '../../src/controllers/trust-bundle-publisher.ts';
-import { startApiServer } from '../../src/testing/index.ts';
-import { textAt } from '../../src/objects/json.ts';
-import { fixedAuthority, issueCertificate } from '../support/certificates.ts';
+import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { certificateReader } from '../../src/apiserver/pki/signing-request.ts';
+import { podCertificateRequests } from '../../src/client/resources.ts';
+import { PodCertificates } from '../../src/controllers/kubelet/pod-certificates.ts';
+import { certificatesOf } from '../../src/controllers/kubelet/plan-volumes.ts';
+import type { PodCertificateRequest } from '../../src/objects/types/certificates.generated.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { issueCertificate } from '../support/certificates.ts';
+import { controllerContext } from '../support/controller-context.ts';
 import { FakeClock } from '../support/fake-clock.ts';
-import { samples } from '../support/fuzz/samples.ts';
 import { call } from '../support/test-server.ts';
-import { itemsOf, untilObject } from '../support/with-controllers.ts';
+import { node, pod } from '../unit/controllers/workloads/samples.ts';
 
-/** The controllers of certificates.k8s.io. */
-const server = await startApiServer();
-const { client } = server;
-afterAll(async () => server.stop());
+let server: TestServer;
+beforeAll(async () => {
+  server = await startApiServer({ nodes: 0, controllers: [] });
+  await call(server.client, 'POST', '/api/v1/namespaces/default/serviceaccounts', {
+    body: { metadata: { name: 'web' } },
+  });
+});
+afterAll(() => server.stop());
 
-const bundles = '/apis/certificates.k8s.io/v1/clustertrustbundles';
-const requests = '/apis/certificates.k8s.io/v1/namespaces/default/podcertificaterequests';
-const log = pino({ enabled: false });
-const nameOf = (object: unknown): string => textAt(object, 'metadata', 'name');
+const hourMs = 3_600_000;
+const root = issueCertificate({ subject: 'root', isCA: true, keyUsage: 0x04 });
+/** Whole seconds, as certificates have them. */
+const begin = new Date().setMilliseconds(0);
+const notIssued = { problem: 'credential bundle is not issued yet' };
 
-test('the authority of the API server is a bundle, and earlier ones go', { timeout: 60_000 }, async () => {
-  const signerName = 'kubernetes.io/kube-apiserver-serving';
-  const earlier = issueCertificate({ subject: 'earlier', isCA: true }).certificate;
-  const others = issueCertificate({ subject: 'others', isCA: true }).certificate;
-  const stored = [
-    { metadata: { name: servingBundleName(earlier) }, spec: { signerName, trustBundle: earlier } },
-    { metadata: { name: 'others' }, spec: { trustBundle: others } },
-  ];
-  for (const body of stored) {
-    expect((await call(client, 'POST', bundles, { body })).status).toBe(201);
-  }
-  const controllers = [trustBundlePublisherController(fixedAuthority)];
-  const running = runControllers({ transport: client, controllers, log });
-  try {
-    const name = servingBundleName(fixedAuthority);
-    expect(name).toMatch(/^kubernetes\.io:kube-apiserver-serving:[0-9a-f]{24}$/);
-    await untilObject(client, bundles, (body) => {
-      const names = itemsOf(body).map(nameOf);
-      return names.length === 2 && names.includes(name) && names.includes('others');
-    });
-    // What others change or delete comes back.
-    const body = { spec: { trustBundle: others } };
-    const contentType = 'application/merge-patch+json';
-    await call(client, 'PATCH', `${bundles}/${name}`, { body, contentType });
-    await untilObject(
-      client,
-      `${bundles}/${name}`,
-      (object) => textAt(object, 'spec', 'trustBundle') === fixedAuthority,
-    );
-    await call(client, 'DELETE', `${bundles}/${name}`);
-    await untilObject(client, `${bundles}/${name}`, (_, status) => status === 200);
-  } finally {
-    await running.stop();
-  }
+/** A kubelet with a Pod whose second source is a certificate. */
+function kubelet(name: string) {
+  const clock = new FakeClock(begin);
+  const context = controllerContext(clock, server.client);
+  const client = context.clients.for(podCertificateRequests);
+  const certificates = new PodCertificates(context);
+  const userAnnotations = { 'example.com/path': '/web' };
+  const wanted = { signerName: 'example.com/signer', keyType: 'ECDSAP256', userAnnotations };
+  const sources = [{ downwardAPI: { items: [] } }, { podCertificate: wanted }];
+  const metadata = { name, namespace: 'default', uid: `uid-of-${name}` };
+  const volumes = [{ name: 'v', projected: { sources } }];
+  const asking = { ...pod(name, { spec: { serviceAccountName: 'web', volumes, containers: [] } }), metadata };
+  const on = { ...node('n'), metadata: { name: 'n', uid: 'uid-of-n' } };
+  const signal = AbortSignal.timeout(60_000);
+  return {
+    clock,
+    certificate: async () => {
+      const [projection] = certificatesOf(asking);
+      return (await certificates.of(asking, on, signal)).get(projection?.key ?? '');
+    },
+    requests: async () => {
+      const { items } = await client.list({ namespace: 'default' });
+      return items.filter(({ spec }) => spec.podName === name);
+    },
+    answer: async (request: PodCertificateRequest | undefined, type: string, status: object = {}) => {
+      if (request === undefined) throw new Error('there is no request');
+      const condition = { type, status: 'True', reason: 'Because', message: 'of a test' };
+      const conditions = [{ ...condition, lastTransitionTime: new Date(begin).toISOString() }];
+      const { name: of = '' } = request.metadata;
+      const patch = { status: { conditions, ...status } };
+      await client.mergePatch('default', of, patch, { subresource: 'status', signal });
+    },
+    remove: async (request: PodCertificateRequest | undefined) =>
+      await client.delete('default', request?.metadata.name ?? '', { signal }),
+  };
+}
+
+/** What a signer answers. */
+function signed({ spec }: PodCertificateRequest, from = begin): object {
+  const asked = certificateReader.request(Buffer.from(spec.stubPKCS10Request, 'base64'));
+  const key = Buffer.from(asked?.publicKey ?? '', 'base64');
+  const publicKey = createPublicKey({ key, format: 'der', type: 'spki' });
+  const times = { from: new Date(from), to: new Date(from + 24 * hourMs) };
+  const { certificate } = issueCertificate({ subject: 'web', signer: root, publicKey, ...times });
+  const at = (ms: number): string => new Date(ms).toISOString();
+  return {
+    certificateChain: `text between\n${certificate}`,
+    ...{ notBefore: at(from), beginRefreshAt: at(from + hourMs), notAfter: at(from + 24 * hourMs) },
+  };
+}
+
+it('is asked for once, used until it is renewed, and asked for anew in its time', async () => {
+  const { clock, certificate, requests, answer } = kubelet('renewed');
+  expect([await certificate(), await certificate()]).toEqual([notIssued, notIssued]);
+  const [first, ...others] = await requests();
+  expect(others).toEqual([]);
+  expect(first?.metadata.ownerReferences).toMatchObject([{ kind: 'Pod', name: 'renewed' }]);
+  expect(first?.spec).toMatchObject({
+    ...{ signerName: 'example.com/signer', podUID: 'uid-of-renewed', serviceAccountName: 'web' },
+    ...{ nodeName: 'n', nodeUID: 'uid-of-n', unverifiedUserAnnotations: { 'example.com/path': '/web' } },
+  });
+  if (first !== undefined) await answer(first, 'Issued', signed(first));
+  const issued = await certificate();
+  if (issued === undefined || issued.problem !== undefined) throw new Error(issued?.problem);
+  expect(issued.chain).toMatch(/^-----BEGIN CERTIFICATE-----\n/);
+  expect(new X509Certificate(issued.chain).checkPrivateKey(createPrivateKey(issued.key))).toBe(true);
+  await clock.advance(hourMs - 1);
+  expect([await certificate(), (await requests()).length]).toEqual([issued, 1]);
+  await clock.advance(1);
+  expect([await certificate(), (await requests()).length]).toEqual([issued, 2]);
+  const second = (await requests()).find(({ metadata }) => metadata.name !== first?.metadata.name);
+  if (second !== undefined) await answer(second, 'Issued', signed(second));
+  const renewed = await certificate();
+  expect(renewed).not.toEqual(issued);
+  expect(renewed).toHaveProperty('chain');
 });
 
-test('a request for a certificate goes after a quarter of an hour', { timeout: 60_000 }, async () => {
-  const body = { metadata: { name: 'a' }, ...samples.get('certificates.k8s.io/podcertificaterequests') };
-  expect((await call(client, 'POST', requests, { body })).status).toBe(201);
-  const clock = new FakeClock(Date.now());
-  const running = runControllers({
-    ...{ transport: client, controllers: [podCertificateCleanerController], log, clock },
-  });
-  try {
-    await clock.timerWithin(14 * 60_000, 15 * 60_000);
-    expect((await call(client, 'GET', `${requests}/a`)).status).toBe(200);
-    await clock.advance(15 * 60_000 + 1000);
-    await untilObject(client, `${requests}/a`, (_, status) => status === 404);
-  } finally {
-    await running.stop();
-  }
+it.each(['Denied', 'Failed'])('is not asked for again where the signer has said %s', async (type) => {
+  const { certificate, requests, answer } = kubelet(type.toLowerCase());
+  await certificate();
+  await answer((await requests())[0], type);
+  const why = `PodCertificateRequest was permanently ${type.toLowerCase()}: reason="Because" message="of a test"`;
+  expect([await certificate(), await certificate()]).toEqual([{ problem: why }, { problem: why }]);
+  expect(await requests()).toHaveLength(1);
+});
+
+it('is asked for again where somebody has deleted the request', async () => {
+  const { certificate, requests, remove } = kubelet('deleted');
+  await certificate();
+  await remove((await requests())[0]);
+  expect([await certificate(), await certificate()]).toEqual([notIssued, notIssued]);
+  expect(await requests()).toHaveLength(1);
 });

@@ -16,6 +16,8 @@ export interface CertificateTemplate {
   readonly subject: string;
   /** Undefined: it signs itself. */
   readonly signer?: Issued;
+  /** Instead of that of a new key. */
+  readonly publicKey?: KeyObject;
   /** Instead of the signer's subject. */
   readonly issuer?: string;
   readonly names?: readonly string[] | undefined;
@@ -129,7 +131,7 @@ export function issueCertificate(template: CertificateTemplate): Issued {
     name(template.issuer ?? signer?.subject ?? subject),
     der.sequence(der.time(from), der.time(to)),
     name(subject),
-    publicKey.export({ type: 'spki', format: 'der' }),
+    (template.publicKey ?? publicKey).export({ type: 'spki', format: 'der' }),
     ...(version === 3 && extensions.length > 0 ? [der.explicit(3, der.sequence(...extensions))] : []),
   );
   const signature = sign('sha256', signed, signer?.privateKey ?? privateKey);

@@ -8,6 +8,7 @@ import type {
   KeyToPath,
   Node,
   Pod,
+  PodCertificateProjection,
   ServiceAccountTokenProjection,
   Volume,
   VolumeProjection,
@@ -40,7 +41,14 @@ export interface VolumesInput {
   readonly objects: ReferencedObjects;
   /** Tokens of the Pod's service account, by {@link tokenKey}. */
   readonly tokens: ReadonlyMap<string, string>;
+  /** Certificates of the Pod, by the key of {@link certificatesOf}. Default: none. */
+  readonly certificates?: ReadonlyMap<string, PodCertificate>;
 }
+
+/** A certificate of a Pod, PEM; or why there is none. */
+export type PodCertificate =
+  | { readonly key: string; readonly chain: string; readonly problem?: undefined }
+  | { readonly problem: string };
 
 const defaultMode = 0o644;
 
@@ -121,13 +129,23 @@ function planVolume(input: VolumesInput, volume: Volume): WantedVolume {
   }
   if (projected !== undefined) {
     const mode = projected.defaultMode ?? defaultMode;
-    return { name, files: (projected.sources ?? []).flatMap((source) => projection(input, source, mode)) };
+    return {
+      name,
+      files: (projected.sources ?? []).flatMap((source, index) =>
+        projection(input, source, mode, certificateKey(name, index)),
+      ),
+    };
   }
   const [kind = 'unknown'] = Object.keys(volume).filter((member) => member !== 'name');
   throw new MountError(`no volume plugin matched: volumes of kind ${kind} are not simulated`);
 }
 
-function projection(input: VolumesInput, source: VolumeProjection, mode: number): readonly VolumeFile[] {
+function projection(
+  input: VolumesInput,
+  source: VolumeProjection,
+  mode: number,
+  certificate: string,
+): readonly VolumeFile[] {
   const { configMap, secret, downwardAPI, serviceAccountToken: token, clusterTrustBundle: bundle } = source;
   if (configMap !== undefined) {
     return filesOfMap(input, configMap.name ?? '', configMap.items, configMap.optional === true, mode);
@@ -141,12 +159,31 @@ function projection(input: VolumesInput, source: VolumeProjection, mode: number)
   if (bundle !== undefined) {
     return [{ path: bundle.path, content: Buffer.from(trustAnchors(input.objects, bundle)), mode }];
   }
+  if (source.podCertificate !== undefined) {
+    return certificateFiles(source.podCertificate, input.certificates?.get(certificate), mode);
+  }
   if (token === undefined) {
     throw new MountError(`sources of kind ${Object.keys(source).join()} are not simulated`);
   }
   const content = input.tokens.get(tokenKey(token));
   if (content === undefined) throw new MountError('failed to fetch token');
   return [{ path: token.path, content: Buffer.from(content), mode }];
+}
+
+function certificateFiles(
+  { credentialBundlePath, keyPath, certificateChainPath }: PodCertificateProjection,
+  certificate: PodCertificate = { problem: 'no credentials yet' },
+  mode: number,
+): readonly VolumeFile[] {
+  if (certificate.problem !== undefined) throw new MountError(certificate.problem);
+  const { key, chain } = certificate;
+  const file = (path: string | undefined, text: string): VolumeFile[] =>
+    path === undefined || path === '' ? [] : [{ path, content: Buffer.from(text), mode }];
+  return [
+    ...file(credentialBundlePath, `${key}${chain}`),
+    ...file(keyPath, key),
+    ...file(certificateChainPath, chain),
+  ];
 }
 
 /**
@@ -227,6 +264,22 @@ export function tokensOf({
       wanted === undefined ? [] : [{ volume, wanted }],
     ),
   );
+}
+
+/** The certificates in the volumes of a Pod, each by a key of its own. */
+export function certificatesOf({
+  spec,
+}: Pod): readonly { readonly key: string; readonly wanted: PodCertificateProjection }[] {
+  return (spec.volumes ?? []).flatMap(({ name, projected }) =>
+    (projected?.sources ?? []).flatMap(({ podCertificate: wanted }, index) =>
+      wanted === undefined ? [] : [{ key: certificateKey(name, index), wanted }],
+    ),
+  );
+}
+
+/** @param index of a projected volume's source. */
+function certificateKey(volume: string, index: number): string {
+  return `${volume}/${index}`;
 }
 
 function filesOfMap(

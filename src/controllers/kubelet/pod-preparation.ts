@@ -43,6 +43,7 @@ import {
 import { errorMessage } from '../../objects/status.ts';
 import { hostAddresses } from './plan.ts';
 import { evictionMessage, limitsStorage } from './plan-eviction.ts';
+import { PodCertificates } from './pod-certificates.ts';
 import type { PodState } from './pod-state.ts';
 import { keepUntilRemoved } from './volume-folders.ts';
 import { areBound } from '../persistent-volumes/plan.ts';
@@ -102,12 +103,15 @@ export class PodFiles {
   readonly #claims: ResourceClient<PersistentVolumeClaim>;
   readonly #volumes: ResourceClient<PersistentVolume>;
   readonly #accounts: ResourceClient<KubeObject>;
+  readonly #certificates: PodCertificates;
   readonly #services: () => Iterable<Service>;
   readonly #now: () => number;
   /** By uid of the Pod, then by {@link tokenKey}. */
   readonly #tokens = new Map<string, Map<string, Token>>();
 
-  constructor({ clients, clock }: ControllerContext, services: () => Iterable<Service>) {
+  constructor(context: ControllerContext, services: () => Iterable<Service>) {
+    const { clients, clock } = context;
+    this.#certificates = new PodCertificates(context);
     this.#configMaps = clients.for(configMaps);
     this.#secrets = clients.for(secrets);
     this.#trustBundles = clients.for(clusterTrustBundles);
@@ -127,7 +131,8 @@ export class PodFiles {
     if ((pod.spec.volumes ?? []).length === 0) return [];
     const { containers: _, initContainers: __, ephemeralContainers: ___, ...spec } = pod.spec;
     const objects = await this.#objects({ ...pod, spec }, signal);
-    return planVolumes({ pod, node, objects, tokens: await this.#tokensOf(pod, signal) });
+    const certificates = await this.#certificates.of(pod, node, signal);
+    return planVolumes({ pod, node, objects, tokens: await this.#tokensOf(pod, signal), certificates });
   }
 
   /** The environment of a container. @throws {ContainerConfigError} in the kubelet's words. */
@@ -141,8 +146,9 @@ export class PodFiles {
     return planEnvironment({ pod, container, node, services: this.#services(), objects });
   }
 
-  forget({ metadata }: Pod): void {
-    this.#tokens.delete(metadata.uid ?? '');
+  forget(pod: Pod): void {
+    this.#tokens.delete(pod.metadata.uid ?? '');
+    this.#certificates.forget(pod);
   }
 
   async #objects(pod: Pod, signal: AbortSignal): Promise<ReferencedObjects> {

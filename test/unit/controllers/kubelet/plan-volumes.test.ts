@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { MountError, planVolumes } from '../../../../src/controllers/kubelet/plan-volumes.ts';
+import {
+  certificatesOf,
+  MountError,
+  planVolumes,
+  type PodCertificate,
+} from '../../../../src/controllers/kubelet/plan-volumes.ts';
 import type { Container, PersistentVolumeSpec, Pod } from '../../../../src/objects/types/core.generated.ts';
 import { node, pod } from '../workloads/samples.ts';
 
@@ -92,5 +97,32 @@ describe('a projected trust bundle', () => {
     [{ signerName: 'e.com/t', labelSelector: {} }, none],
   ])('%j is %j', (wanted, expected) => {
     expect(files(wanted)).toEqual(expected);
+  });
+});
+
+describe('a projected certificate', () => {
+  const paths = { credentialBundlePath: 'bundle.pem', keyPath: 'key.pem', certificateChainPath: 'chain.pem' };
+  const planned = (podCertificate: object, certificate?: PodCertificate): unknown => {
+    const sources = [{ downwardAPI: { items: [] } }, { podCertificate }];
+    const each = pod('p', { spec: { volumes: [{ name: 'v', projected: { sources } }], containers: [] } });
+    const [projection] = certificatesOf(each);
+    const certificates = new Map(certificate === undefined ? [] : [[projection?.key ?? '', certificate]]);
+    const objects = { configMap: () => undefined, secret: () => undefined };
+    const [volume] = planVolumes({ pod: each, node: node('n'), objects, tokens: new Map(), certificates });
+    return Object.fromEntries(volume?.files.map(({ path, content }) => [path, content.toString()]) ?? []);
+  };
+
+  it('is in the files that it names', () => {
+    const issued = { key: 'key\n', chain: 'chain\n' };
+    expect(planned(paths, issued)).toEqual({
+      ...{ 'bundle.pem': 'key\nchain\n', 'key.pem': 'key\n', 'chain.pem': 'chain\n' },
+    });
+    expect(planned({ keyPath: 'k' }, issued)).toEqual({ k: 'key\n' });
+  });
+
+  it('is waited for', () => {
+    const problem = 'credential bundle is not issued yet';
+    expect(() => planned(paths, { problem })).toThrow(`MountVolume.SetUp failed for volume "v" : ${problem}`);
+    expect(() => planned(paths)).toThrow('no credentials yet');
   });
 });
