@@ -180,6 +180,8 @@ export const eventReasons = [
   'BackOff',
   'BackoffLimitExceeded',
   'CIDRNotAvailable',
+  'CertificateExpired',
+  'CertificateOverdueForRefresh',
   'ClaimLost',
   'ClaimMisbound',
   'CloudAssignmentFailed',

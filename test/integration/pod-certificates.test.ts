@@ -43,6 +43,7 @@ function kubelet(name: string) {
   const signal = AbortSignal.timeout(60_000);
   return {
     clock,
+    recorded: context.recorded,
     certificate: async () => {
       const [projection] = certificatesOf(asking);
       return (await certificates.of(asking, on, signal)).get(projection?.key ?? '');
@@ -119,4 +120,22 @@ it('is asked for again where somebody has deleted the request', async () => {
   await remove((await requests())[0]);
   expect([await certificate(), await certificate()]).toEqual([notIssued, notIssued]);
   expect(await requests()).toHaveLength(1);
+});
+
+it('is named where the signer does not renew it', async () => {
+  const { clock, recorded, certificate, requests, answer } = kubelet('forgotten');
+  await certificate();
+  const [request] = await requests();
+  if (request !== undefined) await answer(request, 'Issued', signed(request));
+  const issued = await certificate();
+  await clock.advance(hourMs + 600_000);
+  expect([await certificate(), recorded]).toEqual([issued, []]);
+  await clock.advance(1);
+  await certificate();
+  await certificate();
+  const overdue = 'Warning CertificateOverdueForRefresh forgotten: PodCertificate refresh overdue';
+  expect(recorded).toEqual([overdue]);
+  await clock.advance(23 * hourMs);
+  await certificate();
+  expect(recorded).toEqual([overdue, 'Warning CertificateExpired forgotten: PodCertificate expired']);
 });

@@ -2,6 +2,7 @@ import { isNotFound } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { podCertificateRequests, serviceAccounts } from '../../client/resources.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import type { EventReason } from '../../objects/reasons.ts';
 import { errorMessage } from '../../objects/status.ts';
 import { parseTime } from '../../objects/time.ts';
 import type { PodCertificateRequest } from '../../objects/types/certificates.generated.ts';
@@ -14,12 +15,23 @@ import { certificatesOf, type PodCertificate } from './plan-volumes.ts';
 
 /** A certificate is renewed up to so many milliseconds after its time, at random: not those of all Pods at once. */
 const maxRefreshDelayMs = 5 * 60_000;
+/** Milliseconds after its time at which it is overdue. */
+const overdueMs = 10 * 60_000;
+
+interface Issued {
+  readonly key: string;
+  readonly chain: string;
+  readonly refreshAtMs: number;
+  readonly endMs: number;
+  /** The reasons of Events about its age. */
+  readonly said: Set<EventReason>;
+}
 
 /** What became of one projection of a Pod. */
 interface Held {
   /** A request that has no answer yet, and its key. */
   asked: { readonly name: string; readonly key: string } | undefined;
-  issued: { readonly key: string; readonly chain: string; readonly refreshAtMs: number } | undefined;
+  issued: Issued | undefined;
   /** The signer has refused: it is not asked again. */
   refused: string | undefined;
 }
@@ -31,14 +43,15 @@ interface Held {
 export class PodCertificates {
   readonly #requests: ResourceClient<PodCertificateRequest>;
   readonly #accounts: ResourceClient<KubeObject>;
-  readonly #context: Pick<ControllerContext, 'clock' | 'random'>;
+  readonly #context: ControllerContext;
   /** By uid of the Pod, then by projection. */
   readonly #held = new Map<string, Map<string, Held>>();
 
-  constructor({ clients, clock, random }: Pick<ControllerContext, 'clients' | 'clock' | 'random'>) {
+  constructor(context: ControllerContext) {
+    const { clients } = context;
     this.#requests = clients.for(podCertificateRequests);
     this.#accounts = clients.for(serviceAccounts);
-    this.#context = { clock, random };
+    this.#context = context;
   }
 
   /** The certificates of a Pod's volumes as far as they are issued; asks for those that are missing or old. */
@@ -57,12 +70,25 @@ export class PodCertificates {
         problem = errorMessage(error);
       }
       const { issued, refused } = held;
+      if (issued !== undefined) this.#sayAge(pod, issued);
       certificates.set(
         key,
         refused === undefined && issued !== undefined ? issued : { problem: refused ?? problem },
       );
     }
     return certificates;
+  }
+
+  /** The words of the kubelet's Events. */
+  #sayAge(pod: Pod, { refreshAtMs, endMs, said }: Issued): void {
+    const { clock, events } = this.#context;
+    const now = clock.now();
+    const say = (reason: EventReason, message: string): void => {
+      if (!said.has(reason)) events.event(pod, 'Warning', reason, message);
+      said.add(reason);
+    };
+    if (now > refreshAtMs + overdueMs) say('CertificateOverdueForRefresh', 'PodCertificate refresh overdue');
+    if (now > endMs) say('CertificateExpired', 'PodCertificate expired');
   }
 
   forget({ metadata }: Pod): void {
@@ -90,7 +116,12 @@ export class PodCertificates {
     const request = await this.#requests.get(namespace, name, { signal }).catch((error: unknown) => {
       if (!isNotFound(error)) throw error;
     });
-    const { conditions = [], certificateChain = '', beginRefreshAt = '' } = request?.status ?? {};
+    const {
+      conditions = [],
+      certificateChain = '',
+      beginRefreshAt = '',
+      notAfter = '',
+    } = request?.status ?? {};
     const outcome = conditions.find(({ type }) => ['Issued', 'Denied', 'Failed'].includes(type));
     if (request !== undefined && outcome === undefined) return;
     held.asked = undefined;
@@ -105,6 +136,8 @@ export class PodCertificates {
       key,
       chain: [...pemBlocks(certificateChain)].map(({ bytes }) => pem('CERTIFICATE', bytes)).join(''),
       refreshAtMs: (parseTime(beginRefreshAt) ?? clock.now()) + random() * maxRefreshDelayMs,
+      endMs: parseTime(notAfter) ?? Infinity,
+      said: new Set(),
     };
   }
 
