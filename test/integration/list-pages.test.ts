@@ -1,13 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
-import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
+import type { JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import type { QueryParameters } from '../../src/client/transport.ts';
 import { samples } from '../support/fuzz/samples.ts';
 import { call } from '../support/test-server.ts';
+import { untilObject } from '../support/with-controllers.ts';
 
-/** Lists in pages, of every resource in discovery that can be listed. */
+/** Lists in pages: all resources are listed by one function, whatever their kind. */
 const server = await startApiServer();
 const { client } = server;
 afterAll(async () => server.stop());
@@ -23,22 +23,10 @@ await client.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefini
   },
 });
 
-/** A PKCS#10 request for CN=a, in PEM (`openssl req -new -newkey ec`). */
-const signingRequest =
-  'LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIRk1HNENBUUF3RERFS01BZ0dBMVVFQXd3QllUQlpNQk1HQnlx' +
-  'R1NNNDlBZ0VHQ0NxR1NNNDlBd0VIQTBJQQpCT01UandwZTVZRExiNGhlUUdhRFNxTUd3NS9EaXcxYlM1SmhrRFZUditCTG9DTDJw' +
-  'R3FMbG92akUvdkNQczlnCmFodkMvWXVvMzVxL3VxRzErQ0ZGUExHZ0FEQUtCZ2dxaGtqT1BRUURBZ05IQURCRUFpQkxOeHc2dzFJ' +
-  'QXlnUnYKbjlGL2k5S2ptM0ZzcE9vVmM3UTJNVVVLWnFlNUt3SWdMN0MwdVBKMytYYnVWN1JVWXpsalJ2WWtYT2lnVWxZNwpBTitS' +
-  'THJEeUh2TT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==';
-
-/** Resources whose objects need more than a name, besides {@link samples}, and those whose sample would rule others. */
+/** What is made of a resource, besides {@link samples}. */
 const bodies: ReadonlyMap<string, JsonRecord> = new Map<string, JsonRecord>([
   ['fuzz.example.com/widgets', { apiVersion: 'fuzz.example.com/v1', kind: 'Widget' }],
-  ['/resourcequotas', {}],
-  ['/limitranges', {}],
   ['/namespaces', {}],
-  ['/services', { spec: { ports: [{ port: 80 }] } }],
-  ['apps/controllerrevisions', { data: {}, revision: 1 }],
   [
     'autoscaling/horizontalpodautoscalers',
     { spec: { maxReplicas: 1, scaleTargetRef: { kind: 'A', name: 'a' } } },
@@ -54,68 +42,7 @@ const bodies: ReadonlyMap<string, JsonRecord> = new Map<string, JsonRecord>([
       reportingInstance: 'c',
     },
   ],
-  [
-    'certificates.k8s.io/certificatesigningrequests',
-    {
-      spec: { request: signingRequest, usages: ['client auth'], signerName: 'example.com/a' },
-    },
-  ],
-  [
-    'rbac.authorization.k8s.io/clusterrolebindings',
-    {
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'a' },
-    },
-  ],
-  ['storage.k8s.io/csistoragecapacities', { storageClassName: 'a' }],
-  ['storage.k8s.io/storageclasses', { provisioner: 'example.com/a' }],
-  [
-    'storage.k8s.io/volumeattachments',
-    {
-      spec: { attacher: 'example.com', nodeName: 'a', source: { persistentVolumeName: 'a' } },
-    },
-  ],
-  ['storage.k8s.io/volumeattributesclasses', { driverName: 'example.com', parameters: { a: 'b' } }],
-  [
-    'admissionregistration.k8s.io/mutatingadmissionpolicies',
-    {
-      spec: {
-        matchConstraints: { resourceRules: [rule()] },
-        reinvocationPolicy: 'Never',
-        mutations: [
-          {
-            patchType: 'JSONPatch',
-            jsonPatch: { expression: '[JSONPatch{op: "test", path: "/kind", value: "A"}]' },
-          },
-        ],
-      },
-    },
-  ],
-  ['admissionregistration.k8s.io/mutatingadmissionpolicybindings', { spec: { policyName: 'none' } }],
-  [
-    'admissionregistration.k8s.io/validatingadmissionpolicies',
-    {
-      spec: { matchConstraints: { resourceRules: [rule()] }, validations: [{ expression: 'true' }] },
-    },
-  ],
-  [
-    'admissionregistration.k8s.io/validatingadmissionpolicybindings',
-    {
-      spec: { policyName: 'none', validationActions: ['Deny'] },
-    },
-  ],
-  ['node.k8s.io/runtimeclasses', { handler: 'a' }],
-  ['flowcontrol.apiserver.k8s.io/flowschemas', { spec: { priorityLevelConfiguration: { name: 'a' } } }],
-  [
-    'flowcontrol.apiserver.k8s.io/prioritylevelconfigurations',
-    {
-      spec: { type: 'Limited', limited: { limitResponse: { type: 'Reject' } } },
-    },
-  ],
 ]);
-
-function rule(): JsonRecord {
-  return { apiGroups: ['none.example'], apiVersions: ['v1'], resources: ['nothing'], operations: ['CREATE'] };
-}
 
 interface Resource {
   /** `group/plural`. */
@@ -128,31 +55,27 @@ interface Resource {
   readonly canCreate: boolean;
 }
 
-async function listable(): Promise<Resource[]> {
-  const groups = (await client.request('GET', '/apis')).json();
-  const versions = listAt(groups, 'groups').flatMap((group) =>
-    listAt(group, 'versions').map((version) => textAt(version, 'groupVersion')),
-  );
-  const found: Resource[] = [];
-  for (const path of ['/api/v1', ...versions.map((version) => `/apis/${version}`)]) {
-    const [, , group = ''] = path.startsWith('/apis/') ? path.split('/') : [];
-    for (const row of listAt((await client.request('GET', path)).json(), 'resources')) {
-      const verbs = listAt(row, 'verbs');
-      if (!verbs.includes('list')) continue;
-      const plural = textAt(row, 'name');
-      const namespaced = isRecord(row) && row['namespaced'] === true;
-      found.push({
-        key: `${group}/${plural}`,
-        group,
-        plural,
-        path,
-        namespaced,
-        canCreate: verbs.includes('create'),
-      });
-    }
-  }
-  return found;
-}
+/** The ways in which objects are stored and shown: not at all, in a namespace or not, in several versions, custom ones. */
+const resources = [
+  ['/api/v1', 'componentstatuses', 'cluster', 'read-only'],
+  ['/api/v1', 'namespaces', 'cluster'],
+  // The key of the first begins that of the second.
+  ['/api/v1', 'pods'],
+  ['/api/v1', 'podtemplates'],
+  // Two groups, one storage.
+  ['/api/v1', 'events'],
+  ['/apis/events.k8s.io/v1', 'events'],
+  ['/apis/autoscaling/v2', 'horizontalpodautoscalers'],
+  ['/apis/autoscaling/v1', 'horizontalpodautoscalers'],
+  ['/apis/apiextensions.k8s.io/v1', 'customresourcedefinitions', 'cluster'],
+  ['/apis/fuzz.example.com/v1', 'widgets'],
+].map(([path = '', plural = '', scope, verbs]): Resource => {
+  const [, , group = ''] = path.startsWith('/apis/') ? path.split('/') : [];
+  return {
+    ...{ key: `${group}/${plural}`, group, plural, path },
+    ...{ namespaced: scope !== 'cluster', canCreate: verbs !== 'read-only' },
+  };
+});
 
 /** A label value for the objects that are made through this version. */
 const labelOf = (path: string): string => path.slice(1).replaceAll('/', '.');
@@ -165,15 +88,6 @@ function bodyOf({ key, group, plural, path }: Resource, namespace: string, n: nu
   const labels = { pages: labelOf(path), share: String(n % 2) };
   const named = (name: string): JsonRecord => ({ ...body, metadata: { name, labels } });
   switch (key) {
-    case 'networking.k8s.io/ipaddresses':
-      return named(`10.96.100.${at}`);
-    case 'networking.k8s.io/servicecidrs':
-      return { ...named(`pages-${at}`), spec: { cidrs: [`10.200.${at}.0/24`] } };
-    case 'apiregistration.k8s.io/apiservices':
-      return {
-        ...named(`v1.pages-${at}.example`),
-        spec: { group: `pages-${at}.example`, version: 'v1', groupPriorityMinimum: 1, versionPriority: 1 },
-      };
     case 'apiextensions.k8s.io/customresourcedefinitions': {
       const spec = recordAt(body['spec']);
       const names = { ...recordAt(spec['names']), plural: `things${at}`, kind: `Thing${at}`, shortNames: [] };
@@ -234,11 +148,7 @@ function atNewest(token: string): string {
 const tokenOf = (content: unknown): string => Buffer.from(JSON.stringify(content)).toString('base64url');
 
 // A kind is served a moment after its definition.
-let resources = await listable();
-while (!resources.some(({ group }) => group === 'fuzz.example.com')) {
-  await sleep(20);
-  resources = await listable();
-}
+await untilObject(client, '/apis/fuzz.example.com/v1/widgets', (_, status) => status === 200);
 
 describe('pages', () => {
   const perNamespace = 4;
