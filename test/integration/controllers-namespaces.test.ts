@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { fixedAuthority } from '../support/certificates.ts';
 import { call } from '../support/test-server.ts';
 import { startControllers, untilObject, type WatchedControllers } from '../support/with-controllers.ts';
 
@@ -33,25 +32,6 @@ async function merge(path: string, body: JsonRecord): Promise<void> {
 }
 
 describe('a namespace', () => {
-  it('gets a ServiceAccount and the root CA', async () => {
-    await create('/api/v1/namespaces', { metadata: { name: 'furnished' } });
-    await untilObject(
-      client,
-      '/api/v1/namespaces/furnished/serviceaccounts/default',
-      (_, status) => status === 200,
-    );
-    const map = await untilObject(
-      client,
-      '/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt',
-      (_, status) => status === 200,
-    );
-    expect(map['data']).toEqual({ 'ca.crt': fixedAuthority });
-    await merge('/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt', { data: { 'ca.crt': 'forged' } });
-    await untilObject(client, '/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt', (body) =>
-      JSON.stringify(body['data']).includes('CERTIFICATE'),
-    );
-  });
-
   it('keeps another description of the root CA, and restores a missing one', async () => {
     const described = (text: string): JsonRecord => ({
       metadata: { annotations: { 'kubernetes.io/description': text } },
@@ -100,35 +80,6 @@ describe('the garbage collector', () => {
     const identity = isRecord(metadata) ? { name: metadata['name'], uid: metadata['uid'] } : {};
     return { metadata: { name, ownerReferences: [{ apiVersion, kind, ...identity, ...differing }] } };
   };
-
-  it('deletes in the background what lost its last owner', async () => {
-    const owner = await create(path, { metadata: { name: 'bg' } });
-    const child = await create(path, owned(owner, 'bg-child'));
-    await create(path, owned(child, 'bg-grandchild'));
-    await call(client, 'DELETE', `${path}/bg`);
-    await untilObject(client, `${path}/bg-grandchild`, (_, status) => status === 404);
-    expect((await call(client, 'GET', `${path}/bg-child`)).status).toBe(404);
-  });
-
-  it('deletes dependents first where that is asked for', async () => {
-    const owner = await create(path, { metadata: { name: 'fg' } });
-    const child = await create(path, owned(owner, 'fg-child', { blockOwnerDeletion: true }));
-    await create(path, owned(child, 'fg-grandchild', { blockOwnerDeletion: true }));
-    await call(client, 'DELETE', `${path}/fg?propagationPolicy=Foreground`);
-    await untilObject(client, `${path}/fg`, (_, status) => status === 404);
-    for (const name of ['fg-child', 'fg-grandchild']) {
-      expect((await call(client, 'GET', `${path}/${name}`)).status).toBe(404);
-    }
-  });
-
-  it('leaves dependents behind where that is asked for', async () => {
-    const owner = await create(path, { metadata: { name: 'or' } });
-    await create(path, owned(owner, 'or-child'));
-    await call(client, 'DELETE', `${path}/or?propagationPolicy=Orphan`);
-    await untilObject(client, `${path}/or`, (_, status) => status === 404);
-    const { body } = await call(client, 'GET', `${path}/or-child`);
-    expect(JSON.stringify(body)).not.toContain('ownerReferences');
-  });
 
   it('deletes what names an owner that never was, by uid', async () => {
     const owner = await create(path, { metadata: { name: 'real' } });
@@ -202,30 +153,6 @@ describe('the garbage collector', () => {
     await untilObject(client, slices, (body) => JSON.stringify(body).includes('short-'));
     await call(client, 'DELETE', '/api/v1/namespaces/default/services/short');
     await untilObject(client, slices, (body) => !JSON.stringify(body).includes('short-'));
-  });
-
-  it('learns of custom resources', async () => {
-    await create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
-      metadata: { name: 'widgets.example.com' },
-      spec: {
-        group: 'example.com',
-        scope: 'Namespaced',
-        names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
-        versions: [
-          { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
-        ],
-      },
-    });
-    const widgets = '/apis/example.com/v1/namespaces/default/widgets';
-    await untilObject(client, widgets, (_, status) => status === 200);
-    const owner = await create(widgets, {
-      apiVersion: 'example.com/v1',
-      kind: 'Widget',
-      metadata: { name: 'w' },
-    });
-    await create(path, owned(owner, 'w-child'));
-    await call(client, 'DELETE', `${widgets}/w`);
-    await untilObject(client, `${path}/w-child`, (_, status) => status === 404);
   });
 });
 

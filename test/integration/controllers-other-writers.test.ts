@@ -6,12 +6,11 @@ import { StatusError } from '../../src/objects/status.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { overtaken } from '../support/overtaken.ts';
 import { call } from '../support/test-server.ts';
-import { itemsOf, startControllers, untilObject } from '../support/with-controllers.ts';
+import { startControllers, untilObject } from '../support/with-controllers.ts';
 
 const services = '/api/v1/namespaces/default/services';
 const endpoints = '/api/v1/namespaces/default/endpoints';
 const configMaps = '/api/v1/namespaces/default/configmaps';
-const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';
 const ports = [{ port: 80 }];
 
 const ending: (() => Promise<void>)[] = [];
@@ -55,10 +54,6 @@ async function writeByHand(server: TestServer, name: string): Promise<string> {
   return create(server, endpoints, { metadata: { name }, subsets }, { fieldManager: 'kubectl' });
 }
 
-function mirrorsIn(slicesOfAll: JsonRecord): JsonRecord[] {
-  return itemsOf(slicesOfAll).filter((slice) => at(slice, 'metadata', 'generateName') === 'web-');
-}
-
 describe('controllers, beside others who write the same objects', () => {
   it('endpoints-controller takes Endpoints over that were written by hand, though it fails at first', async () => {
     const server = await startServer();
@@ -71,16 +66,6 @@ describe('controllers, beside others who write the same objects', () => {
     run(failing, ['endpoints-controller']);
     await merge(server, `${services}/web`, { spec: { selector: { app: 'web' } } });
     await untilObject(server.client, `${endpoints}/web`, (body) => listAt(body, 'subsets').length === 0);
-  });
-
-  it('endpointslice-mirroring-controller takes its mirror away when a user opts out', async () => {
-    const server = await startServer();
-    run(server.client, ['endpointslice-mirroring-controller']);
-    await writeByHand(server, 'web');
-    await untilObject(server.client, slices, (body) => mirrorsIn(body).length === 1);
-    const labels = { 'endpointslice.kubernetes.io/skip-mirror': 'true' };
-    await merge(server, `${endpoints}/web`, { metadata: { labels } });
-    await untilObject(server.client, slices, (body) => mirrorsIn(body).length === 0);
   });
 
   it('garbage-collector-controller deletes nothing that was set free a moment before', async () => {

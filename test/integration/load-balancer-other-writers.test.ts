@@ -1,9 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { services } from '../../src/client/resources.ts';
 import { loadBalancerReadyCondition } from '../../src/network/announcing/assigned-addresses.ts';
-import type { Condition } from '../../src/objects/meta.ts';
 import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
-import { overtaken } from '../support/overtaken.ts';
 import { ForgetfulWatch } from '../support/forgetful-watch.ts';
 
 const ending: (() => Promise<void>)[] = [];
@@ -19,29 +17,6 @@ async function startServer(): Promise<BalancedServer> {
 }
 
 describe('load-balancer-controller, beside others who write Services', () => {
-  test('a status that another client writes before ours stays', async () => {
-    const cluster = await startServer();
-    await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
-    const other: Condition = {
-      type: 'example.com/Announced',
-      status: 'True',
-      lastTransitionTime: '2026-01-01T00:00:00Z',
-      reason: 'Announced',
-      message: '',
-    };
-    const status = { conditions: [other] };
-    const slow = overtaken(
-      cluster.server.client,
-      ({ method, path }) => method === 'PATCH' && path.endsWith('/services/s/status'),
-      () => cluster.clients.for(services).mergePatch('default', 's', { status }, { subresource: 'status' }),
-    );
-    const running = startLoadBalancer(slow);
-    ending.push(() => running.stop());
-    await cluster.service('s');
-    const served = await cluster.untilReason('s', 'Assigned');
-    expect(served.status.conditions).toContainEqual(other);
-  });
-
   test('writes over another client become less frequent', async () => {
     const cluster = await startServer();
     await cluster.pool('p', { addresses: ['192.0.2.1/32'] });

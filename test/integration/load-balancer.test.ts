@@ -182,23 +182,6 @@ describe('load-balancer-controller', () => {
     }
   });
 
-  test('writes nothing after a restart', async () => {
-    const before = await clients.for(services).list({ namespace: 'default' });
-    await running.stop();
-    running = start();
-    await make('marker', { loadBalancerIP: '198.51.100.1' });
-    // The work queue takes new Services first, the others after this one.
-    await until('marker', (service) => reasonOf(service) === 'AddressNotInPool');
-    await clients.for(services).delete('default', 'marker');
-    await sleep(300);
-    const after = await clients.for(services).list({ namespace: 'default' });
-    const versions = (list: Service[]): string[] =>
-      list
-        .filter(({ metadata }) => metadata.name !== 'marker')
-        .map(({ metadata }) => `${metadata.name ?? ''}@${metadata.resourceVersion ?? ''}`);
-    expect(versions(after.items)).toEqual(versions(before.items));
-  });
-
   test('the status of a pool is corrected when another client changes it', async () => {
     await makePool('counted', { addresses: ['192.0.2.200'], autoAssign: false });
     const pools = clients.for(addressPools);

@@ -131,18 +131,4 @@ describe('service allocation, beside others who write the same objects', () => {
     await expect.poll(() => isThere(clients, leaked), { timeout: 60_000 }).toBe(false);
     expect((await clients.for(ipAddresses).get('', address)).metadata.uid).toBe(held.uid);
   });
-
-  it('does not overwrite a change that a user has just made', async () => {
-    const { client } = await startServer();
-    const clients = new Clients(client);
-    const change = { op: 'replace', path: '/spec/ports/0/port', value: 81 } as const;
-    const late = overtaken(
-      client,
-      ({ method, path, options }) =>
-        method === 'PATCH' && path.endsWith('/services/s') && at(options.body, 'spec', 'ports') !== undefined,
-      () => clients.for(services).jsonPatch('default', 's', [change]),
-    );
-    allocate(late);
-    expect((await served(clients)).spec.ports).toMatchObject([{ port: 81 }]);
-  });
 });

@@ -195,15 +195,6 @@ describe('a Deployment', () => {
     expect(itemsOf(await json('get replicasets'))).toHaveLength(1);
   });
 
-  test('is gone with its namespace, Pods that take their time included', async () => {
-    const { namespace, run } = await inNamespace();
-    await run('create deployment web --image=nginx --replicas=3');
-    await run('rollout status deployment/web');
-    await run(`delete namespace ${namespace}`);
-    const { status } = await call(server.client, 'GET', `/api/v1/namespaces/${namespace}`);
-    expect(status).toBe(404);
-  });
-
   test('says why it cannot make Pods', async () => {
     const { namespace, run } = await inNamespace();
     // A ReplicaSet's template is checked only when its Pods are made: a priority class that does not exist.
