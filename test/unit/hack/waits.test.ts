@@ -36,7 +36,6 @@ describe('tests', () => {
       'integration/deploy-process.test.ts': 'asks again',
       'integration/http2.test.ts': 'looks again whether a number still changes; a watch that is silent',
       'integration/load-balancer-handover.test.ts': 'nothing tells that a queue is empty',
-      'integration/load-balancer.test.ts': 'nothing tells that a queue is empty',
       'integration/workloads-nodes.test.ts': 'looks again whether anything was written',
       'unit/emulation/kubelet-api/slow-clients.test.ts': 'looks again whether a number still changes',
       'unit/host/unused-memory.test.ts': 'shows that nothing is given back by itself',
