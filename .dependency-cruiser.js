@@ -46,7 +46,6 @@ const seams = [
   'dns/responder',
   'emulation/client-pods',
   'emulation/containers/host-paths',
-  'emulation/containers/nested-mounts',
   'emulation/containers/sandbox-runtime',
   'emulation/kubelet-api/kubelet-api',
   'network/announcing/agent-leaving',

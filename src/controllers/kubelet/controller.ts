@@ -29,7 +29,7 @@ import { hostAddresses, type KubeletPlan, planPod } from './plan.ts';
 import { refuseAdmission } from './plan-admission.ts';
 import { behaviourOf } from './plan-behaviour.ts';
 import { earliest } from './plan-course.ts';
-import { PodAddresses } from './pod-addresses.ts';
+import { PodAddresses } from './pod-state.ts';
 import { PodContainers } from './pod-containers.ts';
 import {
   AwaitedNetworks,

@@ -14,7 +14,7 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import type { KeyLoop } from '../../runtime/key-loop.ts';
 import { ContainerError, type ContainerExit, type ContainerRuntime } from './container-runtime.ts';
 import type { Attempt } from './plan.ts';
-import { imageProblem } from './plan-images.ts';
+import { imageProblem } from './plan-containers.ts';
 import { behaviourOf, type ProbeKind, probeKinds } from './plan-behaviour.ts';
 import { ContainerConfigError, withSubPaths } from './plan-environment.ts';
 import type { PodFiles } from './pod-preparation.ts';

@@ -17,7 +17,7 @@ import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { documentsOf } from '../stand-ins/document-root.ts';
 import { type Images, standInPorts, webServerOf } from './images.ts';
-import { namesOf } from './hosts-file.ts';
+import { namesOf } from './container-root.ts';
 import type { PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import { type MachineView, isSeen, makeRoot } from './container-root.ts';

@@ -5,12 +5,12 @@ import { ContainerError, type WantedVolume } from '../../controllers/kubelet/con
 import type { Container, Pod, VolumeMount } from '../../objects/types/core.generated.ts';
 import { run } from '../../host/local-host.ts';
 import { errorMessage } from '../../objects/status.ts';
-import type { ClaimFolders } from './claim-folders.ts';
+import type { ClaimFolders } from './volume-folder.ts';
 import { folderBytes, VolumeFolder } from './volume-folder.ts';
 import type { ListedFile } from './built-in-commands.ts';
 import type { Images } from './images.ts';
 import { checkHostFile, checkHostPathType, type HostPathRules, notMade, sharedPath } from './host-paths.ts';
-import { nestMounts, outerOf } from './nested-mounts.ts';
+import { nestMounts, outerOf } from './subpath.ts';
 import type { Mount } from './container-root.ts';
 import { descriptorPath, openBelow } from './subpath.ts';
 

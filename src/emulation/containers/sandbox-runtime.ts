@@ -12,7 +12,7 @@ import {
   type WantedVolume,
 } from '../../controllers/kubelet/container-runtime.ts';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
-import { ClaimFolders } from './claim-folders.ts';
+import { ClaimFolders } from './volume-folder.ts';
 import { ContainerLog } from './container-log.ts';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';

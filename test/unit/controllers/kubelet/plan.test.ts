@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type KubeletPlan, planPod } from '../../../../src/controllers/kubelet/plan.ts';
 import type { PodEnding } from '../../../../src/controllers/kubelet/plan-course.ts';
 import type { Observed } from '../../../../src/controllers/kubelet/plan-containers.ts';
-import { PodAddresses } from '../../../../src/controllers/kubelet/pod-addresses.ts';
+import { PodAddresses } from '../../../../src/controllers/kubelet/pod-state.ts';
 import type { Pod, PodStatus } from '../../../../src/objects/types/core.generated.ts';
 import { node, now, pod } from '../workloads/samples.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { imageProblem } from '../../../../src/controllers/kubelet/plan-images.ts';
+import { imageProblem } from '../../../../src/controllers/kubelet/plan-containers.ts';
 import { pod } from '../workloads/samples.ts';
 
 const nothing: ReadonlySet<string> = new Set();

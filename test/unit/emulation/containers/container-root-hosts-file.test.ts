@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hostnameOf, hostsFile } from '../../../../src/emulation/containers/hosts-file.ts';
+import { hostnameOf, hostsFile } from '../../../../src/emulation/containers/container-root.ts';
 import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 
 const pod = (spec: Pod['spec'], name = 'web-0'): Pod => ({
