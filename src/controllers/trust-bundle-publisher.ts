@@ -7,7 +7,7 @@ import type { ControllerSpec } from '../runtime/key-loop.ts';
 const signerName = 'kubernetes.io/kube-apiserver-serving';
 
 /** The bundle's name: the signer's, and the first 12 bytes of the hash of the bundle. */
-export function servingBundleName(rootCa: string): string {
+function servingBundleName(rootCa: string): string {
   const hash = createHash('sha256').update(rootCa).digest('hex').slice(0, 24);
   return `${signerName.replaceAll('/', ':')}:${hash}`;
 }
