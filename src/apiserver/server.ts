@@ -34,7 +34,7 @@ import type { CertificateAuthority, CertificatePair } from '../tls/certificates.
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createHandlerChain, type HandlerChain } from './handler-chain.ts';
 import { ensureGatewayApi } from './bootstrap/gateway-api.ts';
-import { openshiftRoles } from './bootstrap/openshift-roles.ts';
+import { openshiftRoles } from './bootstrap/component-roles.ts';
 import { QuotaStatuses } from './admission/quota.ts';
 import { Admission } from './rest/admission.ts';
 import { OpenWatches } from './rest/watch/open-watches.ts';

@@ -20,7 +20,7 @@ import { whenAborted } from '../client/clock.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import { httpsServer } from '../host/http-server.ts';
 import { localHost } from '../host/local-host.ts';
-import type { RequestTarget } from '../objects/request-target.ts';
+import type { RequestTarget } from '../objects/go-url.ts';
 import type { PodResponses } from './pod-server.ts';
 import { AnswerRates, systemUsage, type Usage, usageOf } from './usage.ts';
 import { matchesFields, parseFieldSelector } from '../objects/field-selector.ts';

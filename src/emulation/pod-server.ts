@@ -9,7 +9,7 @@ import { httpServer } from '../host/http-server.ts';
 import { METHODS } from '../host/node-http.ts';
 import { sendDatagram } from '../host/sockets.ts';
 import { joinKey, type ObjectKey } from '../objects/meta.ts';
-import type { RequestTarget } from '../objects/request-target.ts';
+import type { RequestTarget } from '../objects/go-url.ts';
 import { type Documents, fileAnswer } from './stand-ins/document-root.ts';
 import { grpcCodes, grpcServer, healthAnswer, healthCheckPath } from './stand-ins/grpc-server.ts';
 import { podPage, prefersHtml } from './stand-ins/page.ts';

@@ -1,7 +1,7 @@
 import type { Command } from '../../src/node/nftables/elements.ts';
 import { addressBits, formatAddress, parseAddress, parseCidr } from '../../src/objects/address.ts';
 import { at, isRecord, type JsonRecord, listAt, textAt } from '../../src/objects/json.ts';
-import type { Span } from '../../src/objects/spans.ts';
+import type { Span } from '../../src/objects/address.ts';
 import { elementLines, type Listing } from './nft-listing.ts';
 import {
   commandText,

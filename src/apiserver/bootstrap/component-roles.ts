@@ -245,3 +245,28 @@ export const namespaceBindings: readonly BootstrapBinding[] = [
   },
   ...controllerBindings,
 ];
+
+// The permissions for Routes that OpenShift adds to admin, edit and view (openshift-apiserver, `bootstrappolicy`).
+
+const aggregateTo = 'rbac.authorization.k8s.io/aggregate-to-';
+const routeGroup = 'route.openshift.io';
+const allVerbs = 'create delete deletecollection get list patch update watch';
+
+/** ClusterRoles that are aggregated to those of users. */
+export const openshiftRoles: readonly BootstrapRole[] = [
+  {
+    name: 'system:openshift:aggregate-to-admin',
+    partOf: `${aggregateTo}admin`,
+    rules: [ruleOf(['update', routeGroup, 'routes/status'])],
+  },
+  {
+    name: 'system:openshift:aggregate-to-edit',
+    partOf: `${aggregateTo}edit`,
+    rules: [ruleOf([allVerbs, routeGroup, 'routes']), ruleOf(['create', routeGroup, 'routes/custom-host'])],
+  },
+  {
+    name: 'system:openshift:aggregate-to-view',
+    partOf: `${aggregateTo}view`,
+    rules: [ruleOf([read, routeGroup, 'routes']), ruleOf([read, routeGroup, 'routes/status'])],
+  },
+];

@@ -4,7 +4,7 @@ import { parseTime } from '../../objects/time.ts';
 import { Heap } from '../../runtime/heap.ts';
 import type { AddressPool, FamilyUsage } from '../../objects/types/servicenet.ts';
 import { type Pool, type Origin, PoolAddresses, type AddressState, type PoolLayout } from './pools.ts';
-import { indexOfSpan, type Span } from '../../objects/spans.ts';
+import { indexOfSpan, type Span } from '../../objects/address.ts';
 import type { AddressRequest } from './request.ts';
 
 /** A released address that only its last Service may get before `until`: the `reuseDelay` of its pool. */

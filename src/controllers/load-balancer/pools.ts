@@ -14,7 +14,7 @@ import { parseDuration, parseTime } from '../../objects/time.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import { type Bitmap, createBitmap } from '../../allocation/bitmap.ts';
-import { indexOfSpan, intersectSpans, mergeSpans, type Span, subtractSpans } from '../../objects/spans.ts';
+import { indexOfSpan, intersectSpans, mergeSpans, type Span, subtractSpans } from '../../objects/address.ts';
 import type { HostAddress } from '../announcement-status/plan.ts';
 
 export type SharingPolicy = 'never' | 'by-key' | 'by-ports';

@@ -20,7 +20,7 @@ import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
 import { errorMessage } from '../../objects/status.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { mergeSpans, type Span } from '../../objects/spans.ts';
+import { mergeSpans, type Span } from '../../objects/address.ts';
 import { portRanges, type FilterRule, type FilterSet } from './policy-plan.ts';
 
 /** EgressFirewall of OVN-Kubernetes: what Pods of a namespace reach outside of the cluster (`pkg/ovn/egressfirewall.go`). */

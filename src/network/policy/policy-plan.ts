@@ -1,7 +1,7 @@
 import { type IPFamily, addressBits, formatAddress, type ParsedCidr } from '../../objects/address.ts';
 import type { Direction, PolicyPod } from './network-policy.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
-import type { Span } from '../../objects/spans.ts';
+import type { Span } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { layOut } from '../../../../src/controllers/load-balancer/pools.ts';
-import { intersectSpans, mergeSpans, type Span, subtractSpans } from '../../../../src/objects/spans.ts';
+import { intersectSpans, mergeSpans, type Span, subtractSpans } from '../../../../src/objects/address.ts';
 import type { AddressPoolSpec } from '../../../../src/objects/types/servicenet.ts';
 import { readPool } from '../../../../src/controllers/load-balancer/pools.ts';
 import { parseAddressRange } from '../../../../src/allocation/address-range.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readTarget } from '../../../src/objects/request-target.ts';
+import { readTarget } from '../../../src/objects/go-url.ts';
 
 // Go's net/url `ParseRequestURI`.
 test.each([
