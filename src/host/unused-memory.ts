@@ -11,10 +11,10 @@ import type { Logger } from 'pino';
 const worthwhileCpu = { ms: 50, timesOfCall: 20 };
 
 /**
- * When V8's heap is collected: after so many milliseconds of CPU, or times of what the last collection took, once the
- * process takes less than this part of a core. A heap of the largest size (bytes) holds the process for 0.1 s.
+ * When V8's heap is collected: when it is so many times what the last collection left, once the process takes less than
+ * this part of a core. A heap of the largest size (bytes) holds the process for 0.1 s.
  */
-const collection = { cpuMs: 500, timesOfCall: 10, restingShare: 0.02, largestHeap: 96 * 2 ** 20 };
+const collection = { growth: 1.2, restingShare: 0.05, largestHeap: 96 * 2 ** 20 };
 
 /** Linux: `madvise`'s advice that pages are not needed (madvise(2)). */
 const madvDontNeed = 4;
@@ -59,24 +59,27 @@ export function returnUnusedMemory(log: Logger, intervalMs = 5000): () => void {
 
 /** @returns to be called at each interval: collects when it is time. */
 function heapCollection(intervalMs: number, log: Logger): () => void {
-  let [last, before, tookMs] = [0, 0, 0];
+  let [last, left] = [0, 0];
   let isPossible = true;
   return () => {
-    const began = cpuMs();
-    const isResting = began - last < intervalMs * collection.restingShare;
-    last = began;
-    const isDue = began - before >= Math.max(collection.cpuMs, collection.timesOfCall * tookMs);
-    if (!isPossible || !isResting || !isDue) return;
-    if (getHeapStatistics().total_heap_size > collection.largestHeap) return;
+    const now = cpuMs();
+    const isResting = now - last < intervalMs * collection.restingShare;
+    last = now;
+    const size = heapSize();
+    if (!isPossible || !isResting || size < left * collection.growth || size > collection.largestHeap) return;
     try {
       collectHeap();
     } catch (error) {
       isPossible = false;
       log.debug({ err: error }, 'the heap is not collected at rest');
     }
-    before = cpuMs();
-    tookMs = before - began;
+    left = heapSize();
   };
+}
+
+/** Bytes. */
+function heapSize(): number {
+  return getHeapStatistics().total_heap_size;
 }
 
 /**
