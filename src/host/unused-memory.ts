@@ -62,7 +62,7 @@ export function returnUnusedMemory(log: Logger, intervalMs = 5000): () => void {
 
 /**
  * Returns what the heap of this thread grew by for work that is over, as {@link returnUnusedMemory} does for the main
- * thread: for a thread that nobody waits for.
+ * thread: for a thread that answers no clients.
  *
  * @param largestHeap bytes; one of 250 MiB holds the thread for 0.3 s.
  * @returns ends it.

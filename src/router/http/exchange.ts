@@ -168,7 +168,7 @@ export class Exchange {
 
   inform(head: AnswerHead): void {
     if (this.isOver || head.status === 101) return;
-    // One that nobody asked for is no news for the client (RFC 9110, 15.2).
+    // One that was not asked for is no news for the client (RFC 9110, 15.2).
     if (head.status === 100 && (!this.request.expectsContinue || this.isContinued)) return;
     if (head.status === 100) this.isContinued = true;
     this.handler.onInformation(head);

@@ -176,7 +176,7 @@ class Connection {
   readonly #onData = (chunk: Buffer): void => {
     const exchange = this.#exchange;
     if (exchange === undefined || exchange.isOver) {
-      // Nobody asked: what would come next is in doubt.
+      // It answers no request: what would come next is in doubt.
       this.socket.destroy();
       return;
     }

@@ -105,7 +105,7 @@ describe('connections are kept', () => {
     expect(sockets).toHaveLength(2);
   });
 
-  test('not where bytes come that nobody asked for', async () => {
+  test('not where bytes come that answer no request', async () => {
     const { connections, sockets } = await start((socket) => socket.write(hi));
     await ask(connections).over;
     const closed = once(sockets[0] ?? new PassThrough(), 'close');
@@ -185,7 +185,7 @@ describe('what ends without an answer', () => {
     expect(words).toEqual(['sent', 'the backend is silent']);
   });
 
-  test('an abort is said to nobody', async () => {
+  test('nothing is reported behind an abort', async () => {
     const { connections, sockets } = await start((socket) => socket.write('HTTP/1.1 200 OK\r\n'));
     const { words, over, exchange } = ask(connections);
     while (sockets[0] === undefined) await new Promise(setImmediate);
