@@ -16,7 +16,7 @@ const worthwhileCpu = { ms: 50, timesOfCall: 20 };
  */
 const collection = { growth: 1.2, restingShare: 0.05 };
 
-/** Bytes of a heap that is collected thoroughly: it holds its thread for 0.1 s. */
+/** Bytes of the largest heap that is collected where clients wait: it holds its thread for 0.1 s. */
 const quickHeap = 96 * 2 ** 20;
 
 /** Linux: `madvise`'s advice that pages are not needed (madvise(2)). */
@@ -64,7 +64,7 @@ export function returnUnusedMemory(log: Logger, intervalMs = 5000): () => void {
  * Returns what the heap of this thread grew by for work that is over, as {@link returnUnusedMemory} does for the main
  * thread: for a thread that answers no clients.
  *
- * @param largestHeap bytes; one of 250 MiB holds the thread for 0.3 s.
+ * @param largestHeap bytes; one of 350 MiB holds the thread for a second.
  * @returns ends it.
  */
 export function collectHeapAtRest(log: Logger, largestHeap: number, intervalMs = 5000): () => void {
@@ -83,7 +83,7 @@ function heapCollection(intervalMs: number, largestHeap: number, log: Logger): (
     const size = heapSize();
     if (!isPossible || !isResting || size < left * collection.growth || size > largestHeap) return;
     try {
-      collectHeap(size <= quickHeap);
+      collectHeap();
     } catch (error) {
       isPossible = false;
       log.debug({ err: error }, 'the heap is not collected at rest');
@@ -98,19 +98,17 @@ function heapSize(): number {
 }
 
 /**
- * Collects all of the heap.
+ * As V8 does before it gives up: twice and more, with code that is not in use, and without gaps between objects, which are
+ * a third of a large heap after work.
  *
- * @param isThorough as V8 does before it gives up: twice and more, with code that is not in use.
  * @throws {Error} where V8 has no such call.
  */
-function collectHeap(isThorough: boolean): void {
+function collectHeap(): void {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
   setFlagsFromString('--no-expose-gc');
   if (typeof collect !== 'function') throw new Error('this V8 does not collect its heap by order');
-  Reflect.apply(collect, undefined, [
-    { type: 'major', execution: 'sync', flavor: isThorough ? 'last-resort' : 'regular' },
-  ]);
+  Reflect.apply(collect, undefined, [{ type: 'major', execution: 'sync', flavor: 'last-resort' }]);
 }
 
 /** @throws {Error} where koffi does not run. */
