@@ -159,12 +159,14 @@ class Connection {
       return false;
     };
     exchange.sendBody(socket, write, (rawTrailers) => {
-      if (left !== 0) {
-        if (left > 0) this.#fail(new Error('the body of the request is shorter than it says'));
-        return;
+      if (left > 0) this.#fail(new Error('the body of the request is shorter than it says'));
+      if (left !== 0) return;
+      try {
+        if (framing === 'chunks') socket.write(`0\r\n${linesOf(trailers(rawTrailers))}\r\n`, 'latin1');
+        this.#isSent = true;
+      } catch (error) {
+        this.#fail(error instanceof Error ? error : new Error(String(error)));
       }
-      if (framing === 'chunks') socket.write(`0\r\n${linesOf(trailers(rawTrailers))}\r\n`, 'latin1');
-      this.#isSent = true;
     });
   }
 

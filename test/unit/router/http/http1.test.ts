@@ -227,6 +227,19 @@ describe('requests as they are written', () => {
     expect(received[0]).toMatch(/\r\n2\r\nhe\r\n0\r\nx-sum: 1\r\n\r\n$/);
   });
 
+  test('trailers that HTTP/1.1 does not take fail the request', async () => {
+    const { connections, received } = await start(() => undefined);
+    const body = Object.assign(Readable.from([Buffer.from('he')]), { rawTrailers: ['X-Sum', '\u20ac'] });
+    const { words, over } = ask(connections, {
+      method: 'PUT',
+      body,
+      headers: ['Transfer-Encoding', 'chunked'],
+    });
+    await over;
+    expect(words.at(-1)).toMatch(/x-sum has a character/);
+    expect(received[0] ?? '').not.toContain('\r\n0\r\n');
+  });
+
   test.each([
     ['longer', 'more than it says'],
     ['shorter', 'less'],
