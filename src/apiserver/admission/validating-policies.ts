@@ -12,7 +12,7 @@ import type { Authorizer } from '../authorization/authorizer.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
-import { listPrefix, objectKey } from '../storage/storage.ts';
+import { listPrefix, objectKey, type StoredObject } from '../storage/storage.ts';
 import { admissionInput, servedObject, versionedFor } from './webhooks/review.ts';
 import { isExempt, type Matching, matchRules, matchSelectors } from './webhooks/hooks.ts';
 import type {
@@ -58,13 +58,32 @@ export function policyKind<P extends Policy>(kind: string, plural: string): Poli
   };
 }
 
-/** Whether a write may match policies of a kind. */
+/**
+ * Whether a write may match policies of a kind, by their rules alone. Every write is asked here, and `up` has a policy from
+ * the start, that of Gateway API.
+ */
 export function mayMatch(
   core: ServerCore,
-  { bindings }: PolicyKind<Policy>,
+  { bindings, policies: prefix }: PolicyKind<Policy>,
   attributes: AdmissionAttributes,
 ): boolean {
-  return core.storage.count(bindings) > 0 && !isExempt(attributes);
+  if (core.storage.count(bindings) === 0 || isExempt(attributes)) return false;
+  return storedObjects(core, prefix).some((policy: Policy) => {
+    const { resourceRules: rules = [], matchPolicy } = policy.spec?.matchConstraints ?? {};
+    const matchesEquivalents = matchPolicy !== 'Exact';
+    return rules.length === 0 || matchRules(core, { rules, matchesEquivalents }, attributes) !== undefined;
+  });
+}
+
+/** What is stored is parsed whenever it is asked for; policies and bindings are kept, version by version. */
+const parsed = new WeakMap<StoredObject, KubeObject>();
+
+function storedObjects(core: ServerCore, prefix: string): KubeObject[] {
+  return core.storage.list(prefix).items.map((stored) => {
+    let object = parsed.get(stored);
+    if (object === undefined) parsed.set(stored, (object = stored.object));
+    return object;
+  });
 }
 
 /** The policies that are bound to a write, in the order of their names, and those whose parameters are not found. */
@@ -73,10 +92,8 @@ export async function invocationsOf<P extends Policy>(
   kind: PolicyKind<P>,
   attributes: AdmissionAttributes,
 ): Promise<{ readonly invocations: PolicyInvocation<P>[]; readonly misconfigured: Misconfigured<P>[] }> {
-  const stored = (prefix: string): KubeObject[] =>
-    core.storage.list(prefix).items.map(({ object }) => object);
-  const policies = stored(kind.policies).filter((object) => kind.isPolicy(object));
-  const bindings = stored(kind.bindings).filter(isBinding);
+  const policies = storedObjects(core, kind.policies).filter((object) => kind.isPolicy(object));
+  const bindings = storedObjects(core, kind.bindings).filter(isBinding);
   const invocations: PolicyInvocation<P>[] = [];
   const misconfigured: Misconfigured<P>[] = [];
   for (const policy of policies) {

@@ -163,7 +163,7 @@ export function isExempt({ resource: { definition } }: AdmissionAttributes): boo
 /** The resource as which the rules match the request, without regard to the selectors; undefined when they do not. */
 export function matchRules(
   core: ServerCore,
-  hook: Matching,
+  hook: Pick<Matching, 'rules' | 'matchesEquivalents'>,
   attributes: AdmissionAttributes,
 ): ServedResource | undefined {
   const { resource } = attributes;
