@@ -33,7 +33,7 @@ const keyTypes: ReadonlyMap<string, KeyType> = new Map([
   ['ED25519', { generate: () => generate('ed25519'), digest: null, algorithm: ['1.3.101.112'] }],
 ]);
 
-/** A new key, and a request for a certificate of it that says nothing else: the proof that somebody has the key. */
+/** A new key, and a request for its certificate without a name: a proof of possession (KEP-4317). */
 export interface StubRequest {
   /** PKCS#8, PEM. */
   readonly key: string;

@@ -114,7 +114,7 @@ it.each(['Denied', 'Failed'])('is not asked for again where the signer has said 
   expect(await requests()).toHaveLength(1);
 });
 
-it('is asked for again where somebody has deleted the request', async () => {
+it('is asked for again when the request was deleted', async () => {
   const { certificate, requests, remove } = kubelet('deleted');
   await certificate();
   await remove((await requests())[0]);

@@ -20,10 +20,8 @@ export const podsFolder = '/run/pods';
 interface PodVolume {
   readonly folder: VolumeFolder;
   readonly hostPath: string | undefined;
-  /** Of a claim: its size is not the Pod's, and its files are not ours to write. */
-  readonly isOfClaim: boolean;
-  /** It shows the folder of an image. */
-  readonly isOfImage: boolean;
+  /** Whose files it has. Only those of the Pod are ours to write, and count for it. */
+  readonly owner: 'pod' | 'claim' | 'node' | 'image';
   readonly isReadOnly: boolean;
 }
 
@@ -64,8 +62,7 @@ export class PodFolder {
     const known = this.#volumes.get(name);
     if (image !== undefined) {
       const folder = new VolumeFolder(this.#folderOf(image));
-      const readOnly = { isOfClaim: false, isOfImage: true, isReadOnly: true };
-      this.#volumes.set(name, { folder, hostPath: undefined, ...readOnly });
+      this.#volumes.set(name, { folder, hostPath: undefined, owner: 'image', isReadOnly: true });
       return;
     }
     if (known === undefined && hostPath !== undefined) {
@@ -81,8 +78,8 @@ export class PodFolder {
         await chown(folder.path, 0, group);
         await chmod(folder.path, (await stat(folder.path)).mode | 0o2770);
       }
-      const isOfClaim = shared !== undefined;
-      this.#volumes.set(name, { folder, hostPath, isOfClaim, isOfImage: false, isReadOnly });
+      const owner = hostPath !== undefined ? 'node' : shared !== undefined ? 'claim' : 'pod';
+      this.#volumes.set(name, { folder, hostPath, owner, isReadOnly });
     }
     if (files.length > 0 || (known !== undefined && shared === undefined)) await folder.write(files, group);
   }
@@ -164,13 +161,8 @@ export class PodFolder {
       if (isOfMachine && isFile) await checkHostFile(from, this.#hostPaths.isWritable);
       const at = mount.mountPath;
       const isSeenOnly = isReadOnly || mount.readOnly === true;
-      mounts.set(at, {
-        from,
-        at,
-        isFile,
-        isReadOnly: isSeenOnly,
-        isOfMachine: isOfMachine || volume.isOfImage,
-      });
+      const isShown = isOfMachine || volume.owner === 'image';
+      mounts.set(at, { from, at, isFile, isReadOnly: isSeenOnly, isOfMachine: isShown });
     }
     for (const [at, from] of own.machineFiles) {
       // Volumes are before the files of an image.
@@ -324,8 +316,8 @@ export class PodFolder {
   /** Bytes in each volume that has no file system of its own. */
   async usage(): Promise<ReadonlyMap<string, number>> {
     const usage = new Map<string, number>();
-    for (const [name, { folder, hostPath, isOfClaim, isOfImage }] of this.#volumes) {
-      if (hostPath === undefined && !isOfClaim && !isOfImage && !this.#mounted.includes(folder.path)) {
+    for (const [name, { folder, owner }] of this.#volumes) {
+      if (owner === 'pod' && !this.#mounted.includes(folder.path)) {
         usage.set(name, await folderBytes(folder.path));
       }
     }

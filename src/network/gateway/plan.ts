@@ -49,7 +49,7 @@ export interface GatewayObjects {
   policies(service: ObjectKey): readonly BackendTLSPolicy[];
 }
 
-/** A condition without the times, which whoever writes it adds. */
+/** A condition without the times, which its writer adds. */
 export interface PlannedCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';

@@ -188,7 +188,7 @@ function* plannedListener(
   };
 }
 
-/** What a Gateway, its ListenerSets and their listeners are told. */
+/** The conditions of a Gateway, its ListenerSets and their listeners. */
 
 /** What is wrong with a Gateway as a whole. */
 export interface GatewayProblems {

@@ -263,7 +263,7 @@ export class Backends {
       return { reason: 'BackendNotFound', message: `Service ${key} does not exist` };
     }
     if (service.spec.type === 'ExternalName') {
-      // A name that whoever writes the Service chooses could lead to what only the router reaches.
+      // The author of a Service could name what only the router reaches.
       return { reason: 'InvalidKind', message: `Service ${key} is of type ExternalName` };
     }
     const transport = kind === 'UDPRoute' ? 'UDP' : 'TCP';

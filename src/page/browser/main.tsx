@@ -3,7 +3,7 @@ import { applyTheme, storedTheme } from './state/preferences.ts';
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import type { Follow } from '../messages.ts';
 import { Explanation, Prose } from './frame/explanation.tsx';
-import { Header } from './frame/header.tsx';
+import { Header, titles } from './frame/header.tsx';
 import { KeyHelp, useKeys } from './frame/keys.tsx';
 import { TimeBar } from './frame/time-bar.tsx';
 import { type PageContext, PageProvider, usePage } from './parts/page-context.ts';
@@ -190,16 +190,7 @@ function LivePage({ session, onEnd }: { readonly session: string; readonly onEnd
 }
 
 function titleOf({ view, service }: Place): string {
-  const names = {
-    map: 'Map',
-    service: 'Service',
-    reach: 'Reach',
-    way: 'Way',
-    flows: 'Flows',
-    addresses: 'Addresses',
-    http: 'HTTP',
-    events: 'Events',
-  };
+  const names = { ...titles, service: 'Service' };
   return `${service === undefined ? names[view] : `${service.namespace}/${service.name}`} · servicenet`;
 }
 

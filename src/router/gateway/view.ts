@@ -240,7 +240,7 @@ export class GatewayCaches implements GatewayObjects {
     );
   }
 
-  /** All of them, for whoever waits until they have synced. */
+  /** All of them, to wait until they have synced. */
   get sources(): readonly Informer<KubeObject>[] {
     return [
       ...[this.gateways, this.classes, this.sets, this.services, this.targetPolicies],

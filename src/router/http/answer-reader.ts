@@ -1,4 +1,4 @@
-import { type AnswerHead, BadAnswerError, maxHeadBytes } from './exchange.ts';
+import { type AnswerHead, BadAnswerError, fieldContent, maxHeadBytes, token } from './exchange.ts';
 
 /** What comes with the bytes of an answer. */
 export type AnswerPart =
@@ -192,8 +192,6 @@ const lf = 10;
 const statusLine = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
 /** Up to 2^52 bytes; extensions say nothing to us (RFC 9112, 7.1.1). */
 const chunkSize = /^([\da-f]{1,13})(?:;[\t\x20-\x7e\x80-\xff]*)?$/i;
-const fieldName = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/;
-const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Where lines end that have to fit into {@link maxHeadBytes}; undefined: they are not whole yet. @throws {BadAnswerError} */
 function endOfLines(bytes: Buffer, at: number, mark: string, what: string): number | undefined {
@@ -215,7 +213,7 @@ function fieldsOf(lines: readonly string[], from: number): string[] {
     const colon = line.indexOf(':');
     const name = line.slice(0, Math.max(colon, 0));
     const value = withoutBlanks(line, colon + 1);
-    if (!fieldName.test(name) || !fieldValue.test(value))
+    if (!token.test(name) || !fieldContent.test(value))
       throw new BadAnswerError('a line of the head is no header');
     fields.push(name, value);
   }

@@ -82,6 +82,11 @@ export class SilentBackendError extends Error {
   override readonly message = 'the backend is silent';
 }
 
+/** A method, and the name of a field (RFC 9110, 5.6.2). */
+export const token = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/;
+/** The value of a field (RFC 9110, 5.5). */
+export const fieldContent = /^[\t\x20-\x7e\x80-\xff]*$/;
+
 /** Bytes of the head of a request or an answer. */
 export const maxHeadBytes = 16 * 1024;
 
@@ -92,7 +97,7 @@ export class Exchange {
   readonly onOver: () => void;
   isOver = false;
   isBodyBegun = false;
-  /** Whether the backend has told the client to go on. */
+  /** Whether the client has the backend's `100 Continue`. */
   isContinued = false;
   readonly #ends: (() => void)[] = [];
 

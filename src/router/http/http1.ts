@@ -3,11 +3,14 @@ import { trailers } from '../headers.ts';
 import { type AnswerEnd, type AnswerPart, AnswerReader } from './answer-reader.ts';
 import {
   type AnswerHandler,
+  type AnswerHead,
   BadAnswerError,
   type BackendExchange,
   type BackendRequest,
   Exchange,
+  fieldContent,
   SilentBackendError,
+  token,
 } from './exchange.ts';
 
 /** Milliseconds that a connection waits for its next request: less than servers have, so that none ends under a request. */
@@ -259,7 +262,7 @@ class Connection {
     exchange.handler.onEnd(rawTrailers);
   }
 
-  #upgraded(exchange: Exchange, head: Parameters<AnswerHandler['onUpgrade']>[0], first: Buffer): void {
+  #upgraded(exchange: Exchange, head: AnswerHead, first: Buffer): void {
     const { socket } = this;
     const asked = exchange.request.upgrade?.toLowerCase();
     const place = head.rawHeaders.findIndex((text, i) => i % 2 === 0 && text.toLowerCase() === 'upgrade');
@@ -314,15 +317,14 @@ function framingOf({ headers, body }: BackendRequest): BodyFraming {
   return isChunked ? 'chunks' : Number(length ?? 0);
 }
 
-const token = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/;
 /** As Node.js: what is no blank and no control character. */
 const target = /^[\x21-\xff]+$/;
-const content = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** @throws {TypeError} for what would end the line, or is no name. */
 function lineOf(name: string, value: string): string {
   if (!token.test(name)) throw new TypeError(`${JSON.stringify(name)} is no name of a header`);
-  if (!content.test(value)) throw new TypeError(`the header ${name} has a character that HTTP does not take`);
+  if (!fieldContent.test(value))
+    throw new TypeError(`the header ${name} has a character that HTTP does not take`);
   return `${name}: ${value}\r\n`;
 }
 

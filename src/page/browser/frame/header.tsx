@@ -5,7 +5,8 @@ import { placeOf, tabs, withQuery } from '../state/place.ts';
 import { applyTheme, storedTheme, themes } from '../state/preferences.ts';
 import type { Connection } from '../state/stream.ts';
 
-const titles = {
+/** The names of the views. */
+export const titles = {
   map: 'Map',
   reach: 'Reach',
   way: 'Way',
