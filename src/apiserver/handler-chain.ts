@@ -20,15 +20,18 @@ import { wantedUser, impersonated } from './authorization/impersonation.ts';
 import { checkRequestTimeout, isLongRunning } from './http/limits.ts';
 import type { ServiceAccountTokens } from './authentication/service-account-tokens.ts';
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
-import { discoveryHandler, pathsHandler } from './discovery/handler.ts';
+import { discoveryHandler } from './discovery/handler.ts';
 import {
   HealthCheckResults,
   type ServerCheck,
   healthHandler,
   healthPaths,
   metricsHandler,
-} from './discovery/health.ts';
-import { openIdPaths, openIdProvider, versionHandler } from './discovery/openid.ts';
+  pathsHandler,
+  openIdPaths,
+  openIdProvider,
+  versionHandler,
+} from './discovery/routes.ts';
 import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
 import { serveUpgrading } from './http/web-socket-reply.ts';
 import type { DialPod } from './proxy/dial-pod.ts';

@@ -1,20 +1,19 @@
 import { pushAll } from '../objects/lists.ts';
-import type {
-  Call,
-  Expression,
-  ListLiteral,
-  Logical,
-  MapLiteral,
-  Select,
-  StructLiteral,
+import {
+  type Call,
+  type Expression,
+  type ListLiteral,
+  type Logical,
+  type MapLiteral,
+  type Select,
+  type StructLiteral,
+  type Issue,
+  maxIssues,
 } from './syntax/ast.ts';
-import { checkMacro, type Checking, type Locals } from './check-macros.ts';
-import { namedType, qualifiedName } from './overload.ts';
-import type { Overload } from './overload.ts';
-import { type Issue, maxIssues } from './syntax/ast.ts';
+import { checkMacro, type Checking, type Locals } from './macros.ts';
+import { namedType, qualifiedName, type Overload } from './overload.ts';
 import * as types from './types.ts';
-import { type CelType, formatType, isDynamic } from './types.ts';
-import { Substitution } from './types.ts';
+import { type CelType, formatType, isDynamic, Substitution } from './types.ts';
 import { isBytes, isUint, type Value } from './values.ts';
 
 /** The names that an expression may use. */

@@ -2,10 +2,9 @@ import { type Library, overload1, stringParam, type Overload } from './overload.
 import * as types from './types.ts';
 import type { CelType, ObjectType } from './types.ts';
 import { walk } from './equality.ts';
-import { addressFunctions } from './library/addresses.ts';
+import { addressFunctions, formatFunctions, urlFunctions } from './library/formats.ts';
 import { authorizationFunctions } from './library/authorization.ts';
 import { conversions } from './library/conversions.ts';
-import { formatFunctions, urlFunctions } from './library/formats.ts';
 import { listExtensions, listFunctions, setFunctions } from './library/lists.ts';
 import { operators, optionalFunctions } from './library/operators.ts';
 import { patternFunctions, stringFunctions } from './library/strings.ts';

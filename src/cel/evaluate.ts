@@ -11,7 +11,7 @@ import type { Checked } from './checker.ts';
 import { callCost } from './cost/call-cost.ts';
 import { units } from './cost/size.ts';
 import { equals } from './equality.ts';
-import { evaluateMacro, type Evaluation, type Frame } from './evaluate-macros.ts';
+import { evaluateMacro, type Evaluation, type Frame } from './macros.ts';
 import type { Meter } from './meter.ts';
 import { functionName, namedType, qualifiedName } from './overload.ts';
 import {

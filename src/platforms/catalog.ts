@@ -34,7 +34,7 @@ export const platformCatalog: readonly CatalogEntry<PlatformSettings>[] = [
     name: 'egress-firewall-controller',
     on: 'asked',
     load: async () => {
-      const { egressFirewallsController } = await import('./openshift/egress-firewall.ts');
+      const { egressFirewallsController } = await import('./openshift/egress-rules.ts');
       return () => egressFirewallsController;
     },
   },
@@ -42,7 +42,7 @@ export const platformCatalog: readonly CatalogEntry<PlatformSettings>[] = [
     name: 'egress-qos-controller',
     on: 'asked',
     load: async () => {
-      const { egressQoSController } = await import('./openshift/egress-qos.ts');
+      const { egressQoSController } = await import('./openshift/egress-rules.ts');
       return () => egressQoSController;
     },
   },

@@ -6,18 +6,15 @@ import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { stringify } from 'yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAuthenticator } from '../../src/apiserver/authentication/authenticator.ts';
-import { staticTokens } from '../../src/apiserver/authentication/authenticator.ts';
+import { createAuthenticator, staticTokens } from '../../src/apiserver/authentication/authenticator.ts';
 import type { DiscoveredResource } from '../../src/apiserver/discovery/discovered-resource.ts';
 import { discoveryHandler } from '../../src/apiserver/discovery/handler.ts';
-import { versionHandler } from '../../src/apiserver/discovery/openid.ts';
-import type { Handler } from '../../src/apiserver/http/exchange.ts';
-import { createRouter } from '../../src/apiserver/http/exchange.ts';
+import { versionHandler } from '../../src/apiserver/discovery/routes.ts';
+import { type Handler, createRouter } from '../../src/apiserver/http/exchange.ts';
 import { createHttpServer, type HttpServer } from '../../src/apiserver/http/server.ts';
 import { openApiHandler } from '../../src/apiserver/discovery/openapi/handler.ts';
 import { createCertificateAuthority, issueServerCertificate } from '../../src/tls/certificates.ts';
-import { isRecord } from '../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
+import { isRecord, listAt, recordAt, textAt } from '../../src/objects/json.ts';
 
 /** No extension API server. */
 const noRemote: readonly never[] = [];

@@ -7,6 +7,7 @@ import {
   type CheckedServer,
   type ExtensionNetwork,
   extensionServer,
+  discoverRemote,
 } from './extension-server.ts';
 import { localAvailability } from '../../registry/apiregistration/apiservice.ts';
 import { aggregatorGroup, type RemoteGroupVersion } from '../discovery/documents.ts';
@@ -19,7 +20,6 @@ import {
   type StoredObject,
   type Unsubscribe,
 } from '../storage/storage.ts';
-import { discoverRemote } from './remote-discovery.ts';
 import { errorMessage } from '../../objects/status.ts';
 import { serviceNameLabel } from '../../objects/endpoints.ts';
 

@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto';
 import { methodNotAllowed, resourceNotFound } from '../../objects/status.ts';
 import { encode } from '../http/reply.ts';
-import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
-import type { MediaType } from '../http/negotiation.ts';
-import { negotiateDiscovery } from '../http/negotiation.ts';
-import { replyNotFound } from '../http/exchange.ts';
+import { type ApiRequest, type Handler, type Reply, replyNotFound } from '../http/exchange.ts';
+import { type MediaType, negotiateDiscovery } from '../http/negotiation.ts';
 import type { DiscoveredResource, DiscoveredResources } from './discovered-resource.ts';
 import {
   type DiscoveredGroup,
@@ -14,8 +12,8 @@ import {
   apiResourceList,
   apiVersions,
   groupResources,
+  type RemoteGroupVersion,
 } from './documents.ts';
-import type { RemoteGroupVersion } from './documents.ts';
 
 /** The documents of one set of served resources. */
 interface Snapshot {
@@ -164,22 +162,4 @@ function replyUnserved({ info }: ApiRequest, reply: Reply, { groups }: Snapshot)
     throw resourceNotFound();
   }
   replyNotFound(reply);
-}
-
-/** Serves `/`, the list of paths (apiserver `server/routes/index.go`). */
-export function pathsHandler(
-  served: DiscoveredResources,
-  remoteVersions: () => readonly RemoteGroupVersion[],
-  more: readonly string[],
-): Handler {
-  return async (_request, reply) => {
-    await Promise.resolve();
-    const paths = new Set<string>(['/api', '/apis', ...more]);
-    for (const group of groupResources(served(), remoteVersions()).values()) {
-      const root = group.name === '' ? '/api' : `/apis/${group.name}`;
-      paths.add(root);
-      for (const version of group.versions.keys()) paths.add(`${root}/${version}`);
-    }
-    reply.send(200, 'application/json', JSON.stringify({ paths: [...paths].sort() }, null, 2));
-  };
 }

@@ -18,8 +18,13 @@ import { boolType, listType } from '../types.ts';
 import { EvaluationError, listItems, noSuchOverload, PlainList, type ListValue } from '../values.ts';
 import { formatText } from './conversions.ts';
 import { walk } from '../equality.ts';
-import { compilePattern, isCompiled, type PatternProgram } from '../patterns/program.ts';
-import { findMatches, hasMatch } from '../patterns/search.ts';
+import {
+  compilePattern,
+  isCompiled,
+  type PatternProgram,
+  findMatches,
+  hasMatch,
+} from '../patterns/program.ts';
 import { compileSteps } from '../patterns/syntax.ts';
 
 /**

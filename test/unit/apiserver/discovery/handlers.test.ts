@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { DiscoveredResource } from '../../../../src/apiserver/discovery/discovered-resource.ts';
-import { discoveryHandler, pathsHandler } from '../../../../src/apiserver/discovery/handler.ts';
+import { discoveryHandler } from '../../../../src/apiserver/discovery/handler.ts';
 import {
   HealthCheckResults,
   type ServerCheck,
   healthHandler,
   healthPaths,
-} from '../../../../src/apiserver/discovery/health.ts';
-import { metricsHandler } from '../../../../src/apiserver/discovery/health.ts';
-import { versionHandler } from '../../../../src/apiserver/discovery/openid.ts';
+  metricsHandler,
+  pathsHandler,
+  versionHandler,
+} from '../../../../src/apiserver/discovery/routes.ts';
 import { call } from './exchange-fake.ts';
 
 /** No extension API server. */

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, type JsonWebKey, verify } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { serviceAccountTokens } from '../../../../src/apiserver/authentication/service-account-tokens.ts';
-import { openIdPaths, openIdProvider } from '../../../../src/apiserver/discovery/openid.ts';
+import { openIdPaths, openIdProvider } from '../../../../src/apiserver/discovery/routes.ts';
 import { call } from './exchange-fake.ts';
 
 const issuer = 'https://kubernetes.default.svc.cluster.local';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { VersionConversion } from '../../../../../src/apiserver/rest/served-resource.ts';
-import { convertEvents } from '../../../../../src/apiserver/rest/watch/watch-session.ts';
+import { convertEvents } from '../../../../../src/apiserver/rest/watch/watch.ts';
 import type { StorageEvent, StoredObject } from '../../../../../src/apiserver/storage/storage.ts';
 
 function stored(revision: number): StoredObject {
