@@ -19,7 +19,6 @@ const seams = [
   'apiserver/authorization/role-aggregation',
   'apiserver/custom-resources/definitions',
   'apiserver/custom-resources/serve',
-  'apiserver/discovery/openapi/gnostic-fields',
   'apiserver/handler-chain',
   'apiserver/http/shutdown',
   'apiserver/http/thread-requests',
