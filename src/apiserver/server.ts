@@ -23,7 +23,7 @@ import { RoleAggregation } from './authorization/role-aggregation.ts';
 import { ApiServices } from './bootstrap/api-services.ts';
 import { ensureAuthenticationConfigMap } from './bootstrap/system-objects.ts';
 import { ensureFlowControl } from './bootstrap/system-objects.ts';
-import { ensureRbacObjects } from './bootstrap/rbac-objects.ts';
+import { ensureRbacObjects, openshiftRoles } from './bootstrap/rbac-objects.ts';
 import { expireEvents, runPeriodically, type Stop } from './periodic.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
 import { ensureSystemObjects, reconcileIntervalMs, type SystemObjects } from './bootstrap/system-objects.ts';
@@ -34,7 +34,6 @@ import type { CertificateAuthority, CertificatePair } from '../tls/certificates.
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createHandlerChain, type HandlerChain } from './handler-chain.ts';
 import { ensureGatewayApi } from './bootstrap/gateway-api.ts';
-import { openshiftRoles } from './bootstrap/component-roles.ts';
 import { QuotaStatuses } from './admission/quota.ts';
 import { Admission } from './rest/admission.ts';
 import { OpenWatches } from './rest/watch/open-watches.ts';

@@ -48,11 +48,13 @@ export interface BootstrapBinding {
   readonly accounts?: readonly string[];
 }
 
-const reviews: readonly Row[] = [
+/** To ask whose a token is, and what somebody may do. */
+export const delegatedReviews: readonly Row[] = [
   ['create', 'authentication.k8s.io', 'tokenreviews'],
   ['create', 'authorization.k8s.io', 'subjectaccessreviews'],
 ];
-const everything = 'create delete deletecollection get list patch update watch';
+/** All verbs. */
+export const everything = 'create delete deletecollection get list patch update watch';
 const readUpdate = 'get list patch update watch';
 
 const rows: Readonly<Record<string, readonly Row[]>> = {
@@ -70,7 +72,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['delete', 'core', 'secrets'],
     ['get', 'core', 'configmaps namespaces secrets serviceaccounts'],
     ['update', 'core', 'secrets serviceaccounts'],
-    ...reviews,
+    ...delegatedReviews,
     ['list watch', '*', '*'],
     ['create', 'core', 'serviceaccounts/token'],
   ],
@@ -89,7 +91,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     [read, 'apps', 'statefulsets'],
     [read, 'policy', 'poddisruptionbudgets'],
     [read, 'core', 'persistentvolumeclaims persistentvolumes'],
-    ...reviews,
+    ...delegatedReviews,
     [read, 'storage.k8s.io', 'csinodes'],
     [read, 'storage.k8s.io', 'volumeattachments'],
     [read, 'core', 'namespaces'],
@@ -244,29 +246,4 @@ export const namespaceBindings: readonly BootstrapBinding[] = [
     accounts: ['kube-scheduler'],
   },
   ...controllerBindings,
-];
-
-// The permissions for Routes that OpenShift adds to admin, edit and view (openshift-apiserver, `bootstrappolicy`).
-
-const aggregateTo = 'rbac.authorization.k8s.io/aggregate-to-';
-const routeGroup = 'route.openshift.io';
-const allVerbs = 'create delete deletecollection get list patch update watch';
-
-/** ClusterRoles that are aggregated to those of users. */
-export const openshiftRoles: readonly BootstrapRole[] = [
-  {
-    name: 'system:openshift:aggregate-to-admin',
-    partOf: `${aggregateTo}admin`,
-    rules: [ruleOf(['update', routeGroup, 'routes/status'])],
-  },
-  {
-    name: 'system:openshift:aggregate-to-edit',
-    partOf: `${aggregateTo}edit`,
-    rules: [ruleOf([allVerbs, routeGroup, 'routes']), ruleOf(['create', routeGroup, 'routes/custom-host'])],
-  },
-  {
-    name: 'system:openshift:aggregate-to-view',
-    partOf: `${aggregateTo}view`,
-    rules: [ruleOf([read, routeGroup, 'routes']), ruleOf([read, routeGroup, 'routes/status'])],
-  },
 ];

@@ -4,11 +4,212 @@ import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { type WholeRule, policyRulesOf } from '../authorization/rbac.ts';
 import { missingRules } from '../authorization/rule-cover.ts';
 import type { ServerCore } from '../rest/server-core.ts';
-import { bootstrapBindings, bootstrapRoles } from './rbac-rules.ts';
-import type { BootstrapBinding, BootstrapRole } from './component-roles.ts';
+import {
+  type BootstrapBinding,
+  type BootstrapRole,
+  componentBindings,
+  componentRoles,
+  delegatedReviews,
+  everything,
+  namespaceBindings,
+  namespaceRoles,
+  read,
+  type Row,
+  ruleOf,
+} from './component-roles.ts';
+import { controllerBindings, controllerRoles } from './controller-roles.ts';
 import { objectKey, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { ensureObject } from './system-objects.ts';
 import { rbacGroup } from '../../registry/rbac/roles.ts';
+
+/** The default roles and bindings of a cluster with RBAC (`bootstrappolicy`), without those of features that are off. */
+
+const write = 'create delete deletecollection patch update';
+const certificates = 'certificates.k8s.io';
+const aggregateTo = 'rbac.authorization.k8s.io/aggregate-to-';
+const toAdmin = `${aggregateTo}admin`;
+const toEdit = `${aggregateTo}edit`;
+const toView = `${aggregateTo}view`;
+
+function rulesOf(...rows: readonly Row[]): PolicyRule[] {
+  return rows.map(ruleOf);
+}
+
+/** The rule to get URLs without resources, separated by spaces. */
+function paths(urls: string): PolicyRule {
+  return { verbs: ['get'], nonResourceURLs: urls.split(' ') };
+}
+
+/** ClusterRoles of users, of everybody, and of what asks a server about others. */
+const userRoles: readonly BootstrapRole[] = [
+  { name: 'cluster-admin', rules: [...rulesOf(['*', '*', '*']), { verbs: ['*'], nonResourceURLs: ['*'] }] },
+  { name: 'admin', rules: [], aggregates: toAdmin },
+  { name: 'edit', rules: [], aggregates: toEdit, partOf: toAdmin },
+  { name: 'view', rules: [], aggregates: toView, partOf: toEdit },
+  {
+    name: 'system:aggregate-to-admin',
+    partOf: toAdmin,
+    rules: rulesOf(
+      ['create', 'authorization.k8s.io', 'localsubjectaccessreviews'],
+      [everything, 'rbac.authorization.k8s.io', 'rolebindings roles'],
+    ),
+  },
+  {
+    name: 'system:aggregate-to-edit',
+    partOf: toEdit,
+    rules: rulesOf(
+      [read, 'core', 'pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy'],
+      ['impersonate', 'core', 'serviceaccounts'],
+      [write, 'core', 'pods pods/attach pods/exec pods/portforward pods/proxy'],
+      ['create', 'core', 'pods/eviction'],
+      [
+        write,
+        'core',
+        'configmaps persistentvolumeclaims replicationcontrollers replicationcontrollers/scale ' +
+          'secrets serviceaccounts services services/proxy',
+      ],
+      ['create', 'core', 'serviceaccounts/token'],
+      [write, 'core events.k8s.io', 'events'],
+      [
+        write,
+        'apps',
+        'daemonsets deployments deployments/rollback deployments/scale ' +
+          'replicasets replicasets/scale statefulsets statefulsets/scale',
+      ],
+      [write, 'autoscaling', 'horizontalpodautoscalers'],
+      [write, 'batch', 'cronjobs jobs'],
+      [
+        write,
+        'extensions',
+        'daemonsets deployments deployments/rollback deployments/scale ingresses networkpolicies ' +
+          'replicasets replicasets/scale replicationcontrollers/scale',
+      ],
+      [write, 'policy', 'poddisruptionbudgets'],
+      [write, 'networking.k8s.io', 'ingresses networkpolicies'],
+      [everything, 'coordination.k8s.io', 'leases'],
+      [write, 'resource.k8s.io', 'resourceclaims resourceclaimtemplates'],
+    ),
+  },
+  {
+    name: 'system:aggregate-to-view',
+    partOf: toView,
+    rules: rulesOf(
+      [
+        read,
+        'core',
+        'configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods ' +
+          'replicationcontrollers replicationcontrollers/scale serviceaccounts services services/status',
+      ],
+      [
+        read,
+        'core',
+        'bindings limitranges namespaces/status pods/log pods/status replicationcontrollers/status ' +
+          'resourcequotas resourcequotas/status',
+      ],
+      [read, 'core', 'namespaces'],
+      [read, 'core events.k8s.io', 'events'],
+      [read, 'discovery.k8s.io', 'endpointslices'],
+      [
+        read,
+        'apps',
+        'controllerrevisions daemonsets daemonsets/status deployments deployments/scale deployments/status ' +
+          'replicasets replicasets/scale replicasets/status statefulsets statefulsets/scale statefulsets/status',
+      ],
+      [read, 'autoscaling', 'horizontalpodautoscalers horizontalpodautoscalers/status'],
+      [read, 'batch', 'cronjobs cronjobs/status jobs jobs/status'],
+      [
+        read,
+        'extensions',
+        'daemonsets daemonsets/status deployments deployments/scale deployments/status ' +
+          'ingresses ingresses/status networkpolicies ' +
+          'replicasets replicasets/scale replicasets/status replicationcontrollers/scale',
+      ],
+      [read, 'policy', 'poddisruptionbudgets poddisruptionbudgets/status'],
+      [read, 'networking.k8s.io', 'ingresses ingresses/status networkpolicies'],
+      [read, 'resource.k8s.io', 'resourceclaims resourceclaims/status resourceclaimtemplates'],
+    ),
+  },
+  {
+    name: 'system:discovery',
+    rules: [
+      paths('/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/'),
+    ],
+  },
+  {
+    name: 'system:basic-user',
+    rules: rulesOf(
+      ['create', 'authorization.k8s.io', 'selfsubjectaccessreviews selfsubjectrulesreviews'],
+      ['create', 'authentication.k8s.io', 'selfsubjectreviews'],
+    ),
+  },
+  { name: 'system:public-info-viewer', rules: [paths('/healthz /livez /readyz /version /version/')] },
+  {
+    name: 'system:monitoring',
+    rules: [
+      paths('/flagz /healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/* /statusz'),
+      ...rulesOf(['get', 'core', 'nodes/metrics']),
+    ],
+  },
+  { name: 'system:auth-delegator', rules: rulesOf(...delegatedReviews) },
+  {
+    name: 'system:service-account-issuer-discovery',
+    rules: [
+      paths(
+        '/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/',
+      ),
+    ],
+  },
+  ...['nodeclient', 'selfnodeclient'].map((subresource) => ({
+    name: `system:certificates.k8s.io:certificatesigningrequests:${subresource}`,
+    rules: rulesOf(['create', certificates, `certificatesigningrequests/${subresource}`]),
+  })),
+  ...['kube-apiserver-client', 'kube-apiserver-client-kubelet', 'kubelet-serving', 'legacy-unknown'].map(
+    (signer) => ({
+      name: `system:certificates.k8s.io:${signer}-approver`,
+      rules: rulesOf(['approve', certificates, 'signers', `kubernetes.io/${signer}`]),
+    }),
+  ),
+];
+
+const authenticated = 'system:authenticated';
+
+const userBindings: readonly BootstrapBinding[] = [
+  { name: 'cluster-admin', groups: ['system:masters'] },
+  { name: 'system:discovery', groups: [authenticated] },
+  { name: 'system:basic-user', groups: [authenticated] },
+  { name: 'system:public-info-viewer', groups: [authenticated, 'system:unauthenticated'] },
+  { name: 'system:monitoring', groups: ['system:monitoring'] },
+  { name: 'system:service-account-issuer-discovery', groups: ['system:serviceaccounts'] },
+];
+
+const bootstrapRoles = [...userRoles, ...componentRoles, ...controllerRoles, ...namespaceRoles];
+const bootstrapBindings = [
+  ...userBindings,
+  ...componentBindings,
+  ...controllerBindings,
+  ...namespaceBindings,
+];
+
+const routes = 'route.openshift.io';
+
+/** The permissions for Routes that OpenShift adds to admin, edit and view (openshift-apiserver, `bootstrappolicy`). */
+export const openshiftRoles: readonly BootstrapRole[] = [
+  {
+    name: 'system:openshift:aggregate-to-admin',
+    partOf: toAdmin,
+    rules: rulesOf(['update', routes, 'routes/status']),
+  },
+  {
+    name: 'system:openshift:aggregate-to-edit',
+    partOf: toEdit,
+    rules: rulesOf([everything, routes, 'routes'], ['create', routes, 'routes/custom-host']),
+  },
+  {
+    name: 'system:openshift:aggregate-to-view',
+    partOf: toView,
+    rules: rulesOf([read, routes, 'routes'], [read, routes, 'routes/status']),
+  },
+];
 
 /**
  * Adds default rules and subjects to stored roles and bindings that lack them
