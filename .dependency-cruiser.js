@@ -29,7 +29,6 @@ const seams = [
   'client/credentials/login',
   'client/informers/reflector-retries',
   'commands/top/answer',
-  'commands/trace/trace',
   'controllers/announcement-status/reconciler',
   'controllers/garbage-collection/monitors',
   'controllers/kubelet/ask-grpc',

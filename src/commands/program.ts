@@ -185,7 +185,7 @@ function commands(): readonly Command[] {
       'say where a connection goes, through DNS, Services, NetworkPolicies and EgressFirewalls; exit with 0 if it arrives, 1 if not, 2 if objects do not tell',
       traceFlags,
       traceConfig,
-      reporting(async (config) => (await import('./trace/trace.ts')).trace(config)),
+      reporting(async (config) => (await import('./trace.ts')).trace(config)),
     )
       .argument(
         '[source]',

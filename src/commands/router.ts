@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import { isAborted } from '../client/clock.ts';
+import { isAborted, systemClock } from '../client/clock.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import { Clients } from '../client/resource-client.ts';
-import { systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/events/event-sender.ts';
 import { InformerFactory } from '../client/informers/shared-informer.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';

@@ -1,4 +1,4 @@
-/** A further worker of `servicenet dns` or `servicenet router` (`further-workers.ts` starts it). */
+/** A further worker of `servicenet dns` or `servicenet router` (`worker.ts` starts it). */
 import * as v8 from 'node:v8';
 import type { Logger } from 'pino';
 import { portSharingHost } from '../../host/local-host.ts';

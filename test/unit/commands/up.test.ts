@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { commandsLine, hintsFor } from '../../../../src/commands/local-cluster/banner.ts';
+import { commandsLine, hintsFor } from '../../../src/commands/up.ts';
 
 const config = { kubeconfigPath: "/home/o'neil/.servicenet/kubeconfig", nodes: 3 };
 const shop = { applied: ['service/storefront'] };

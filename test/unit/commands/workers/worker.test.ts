@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { FurtherWorkers } from '../../../../src/commands/workers/further-workers.ts';
+import { FurtherWorkers } from '../../../../src/commands/workers/worker.ts';
 import { isRecord } from '../../../../src/objects/json.ts';
 import { createLog } from '../../../../src/telemetry/log.ts';
 import { Metrics, mergedMetrics } from '../../../../src/telemetry/metrics.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { matrixText, planText } from '../../../../src/commands/trace/text.ts';
-import type { Reach, ReachCell } from '../../../../src/network/path/reach.ts';
+import { matrixText, planText } from '../../../src/commands/trace.ts';
+import type { Reach, ReachCell } from '../../../src/network/path/reach.ts';
 
 const open: ReachCell = {
   verdict: 'open',
