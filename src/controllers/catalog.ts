@@ -243,7 +243,7 @@ export const catalog: readonly CatalogEntry[] = [
     name: 'persistentvolumeclaim-protection-controller',
     on: 'asked',
     load: async () => {
-      const { claimProtectionController } = await import('./claim-protection.ts');
+      const { claimProtectionController } = await import('./volume-claims.ts');
       return () => claimProtectionController;
     },
   },
@@ -251,7 +251,7 @@ export const catalog: readonly CatalogEntry[] = [
     name: 'ephemeral-volume-controller',
     on: 'asked',
     load: async () => {
-      const { ephemeralVolumesController } = await import('./ephemeral-volumes.ts');
+      const { ephemeralVolumesController } = await import('./volume-claims.ts');
       return () => ephemeralVolumesController;
     },
   },
@@ -259,7 +259,7 @@ export const catalog: readonly CatalogEntry[] = [
     name: 'persistentvolume-protection-controller',
     on: 'asked',
     load: async () => {
-      const { volumeProtectionController } = await import('./claim-protection.ts');
+      const { volumeProtectionController } = await import('./volume-claims.ts');
       return () => volumeProtectionController;
     },
   },
@@ -283,7 +283,7 @@ export const catalog: readonly CatalogEntry[] = [
     name: 'podcertificaterequest-cleaner-controller',
     on: 'asked',
     load: async () => {
-      const { podCertificateCleanerController } = await import('./pod-certificate-cleaner.ts');
+      const { podCertificateCleanerController } = await import('./certificates.ts');
       return () => podCertificateCleanerController;
     },
   },
@@ -308,7 +308,7 @@ export const catalog: readonly CatalogEntry[] = [
     on: 'asked',
     needs: 'rootCa',
     load: async () => {
-      const { rootCaPublisherController } = await import('./root-ca-publisher.ts');
+      const { rootCaPublisherController } = await import('./certificates.ts');
       return ({ rootCa }) => (rootCa === undefined ? undefined : rootCaPublisherController(rootCa));
     },
   },
@@ -317,7 +317,7 @@ export const catalog: readonly CatalogEntry[] = [
     on: 'asked',
     needs: 'rootCa',
     load: async () => {
-      const { trustBundlePublisherController } = await import('./trust-bundle-publisher.ts');
+      const { trustBundlePublisherController } = await import('./certificates.ts');
       return ({ rootCa }) => (rootCa === undefined ? undefined : trustBundlePublisherController(rootCa));
     },
   },

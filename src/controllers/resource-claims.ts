@@ -8,7 +8,7 @@ import type { ResourceClaim, ResourceClaimTemplate } from '../objects/types/reso
 import { type ControllerSpec, NotYetError } from '../runtime/key-loop.ts';
 import { NewEvents } from '../runtime/new-events.ts';
 import { OwnWrites } from '../runtime/own-writes.ts';
-import { isOfPod, podClaimsOf } from './scheduler/plan-devices.ts';
+import { isOfPod, podClaimsOf } from './scheduler/plan-claims.ts';
 
 const claimAnnotation = 'resource.kubernetes.io/pod-claim-name';
 const fieldManager = 'ResourceClaimController';

@@ -36,8 +36,11 @@ import {
   failedBinding,
   unusableClaim,
   ephemeralProblem,
+  deviceObstacle,
+  type DevicesInput,
+  podClaimsOf,
+  unusableDevices,
 } from './plan-claims.ts';
-import { deviceObstacle, type DevicesInput, podClaimsOf, unusableDevices } from './plan-devices.ts';
 
 /** Binds pending Pods to nodes (kube-scheduler, without preemption). */
 export const schedulerController: ControllerSpec = {

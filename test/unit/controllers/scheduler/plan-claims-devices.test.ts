@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deviceObstacle, unusableDevices } from '../../../../src/controllers/scheduler/plan-devices.ts';
+import { deviceObstacle, unusableDevices } from '../../../../src/controllers/scheduler/plan-claims.ts';
 import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 import type { ResourceClaim } from '../../../../src/objects/types/resource.generated.ts';
 import { node, pod } from '../workloads/samples.ts';

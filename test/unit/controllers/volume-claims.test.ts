@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isWaiting, protection, unusedCondition, uses } from '../../../src/controllers/claim-protection.ts';
+import { isWaiting, protection, unusedCondition, uses } from '../../../src/controllers/volume-claims.ts';
 import type { KubeObject } from '../../../src/objects/meta.ts';
 import type { PersistentVolumeClaim, Pod } from '../../../src/objects/types/core.generated.ts';
 
