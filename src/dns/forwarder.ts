@@ -4,7 +4,7 @@ import { isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../client/clock.ts';
 import { asError, type Host } from '../host/host.ts';
 import { sendDatagram } from '../host/sockets.ts';
-import { headerLength, maxUdpSize, type DnsQuery } from './query.ts';
+import { headerLength, maxUdpSize, type DnsQuery } from './message.ts';
 import { errorMessage } from '../objects/status.ts';
 
 /** Bytes before each message of a TCP connection: its length (RFC 1035, 4.2.2). */

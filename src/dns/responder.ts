@@ -6,8 +6,15 @@ import type { Zone } from '../network/dns/zone.ts';
 import { LogThrottle } from '../telemetry/log.ts';
 import type { DnsMetrics, Series } from './dns-metrics.ts';
 import { ForwardError, type Forwarder } from './forwarder.ts';
-import { MessageWriter, type Rcode, type DnsReply } from './message-writer.ts';
-import { type DnsQuery, readAnswers, readQuery, type RefusedQuery } from './query.ts';
+import {
+  MessageWriter,
+  type Rcode,
+  type DnsReply,
+  type DnsQuery,
+  readAnswers,
+  readQuery,
+  type RefusedQuery,
+} from './message.ts';
 import { errorMessage } from '../objects/status.ts';
 
 export interface ResponderOptions {

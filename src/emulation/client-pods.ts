@@ -9,7 +9,7 @@ import { keyOf } from '../objects/meta.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { decode } from 'dns-packet';
 import { Forwarder } from '../dns/forwarder.ts';
-import { maxUdpSize } from '../dns/query.ts';
+import { maxUdpSize } from '../dns/message.ts';
 import type { Host } from '../host/host.ts';
 import { parseResolvConf } from '../network/dns/resolv-conf.ts';
 

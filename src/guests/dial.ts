@@ -7,7 +7,7 @@ import type { ProgramContainer } from '../emulation/program.ts';
 import { errorMessage } from '../objects/status.ts';
 import { randomInt } from 'node:crypto';
 import { encode, RECURSION_DESIRED } from 'dns-packet';
-import { readAnswers } from '../dns/query.ts';
+import { readAnswers } from '../dns/message.ts';
 import { parseResolvConf } from '../network/dns/resolv-conf.ts';
 
 /** The time of one attempt. */

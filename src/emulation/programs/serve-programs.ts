@@ -2,13 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Socket as DatagramSocket } from 'node:dgram';
 import type { Server, Socket } from 'node:net';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
-import type { ExecResult, Host } from '../../host/host.ts';
-import { asError } from '../../host/host.ts';
+import { type ExecResult, type Host, asError } from '../../host/host.ts';
 import { NamespaceHost, NetworkNamespace } from '../namespaces.ts';
 import { PodServer, reportResponses, type ServedContainer } from '../pod-server.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { ContainerProgram, ProgramContainer, ProgramImage, ProgramImages } from '../program.ts';
-import { LogQueue } from './log-queue.ts';
 import {
   errorOf,
   failureOf,
@@ -249,4 +247,40 @@ function imageOf({ byName, byRepository }: ProgramImages, { entrypoint }: ImageR
 
 function isExecResult(value: unknown): value is ExecResult {
   return isRecord(value) && typeof value['exitCode'] === 'number';
+}
+
+/** Characters that wait for the channel. */
+const maxWaiting = 256 * 1024;
+
+/**
+ * Lines on their way to a log. What comes while the channel takes those before waits, up to a limit: clients may cause
+ * lines faster than a log takes them. Those that do not fit are left out, and a line says how many.
+ */
+export class LogQueue {
+  readonly #send: (text: string, taken: () => void) => void;
+  #waiting = '';
+  #missing = 0;
+  #isSending = false;
+
+  /** @param send calls back when the channel has taken the text. */
+  constructor(send: (text: string, taken: () => void) => void) {
+    this.#send = send;
+  }
+
+  write(line: string): void {
+    if (this.#waiting.length + line.length > maxWaiting) this.#missing++;
+    else this.#waiting += line;
+    if (!this.#isSending) this.flush();
+  }
+
+  /** Sends what waits, whether or not what was sent before is taken. */
+  flush(): void {
+    const missing =
+      this.#missing === 0 ? '' : `servicenet: ${this.#missing} lines are missing, there were too many\n`;
+    const text = this.#waiting + missing;
+    this.#waiting = '';
+    this.#missing = 0;
+    this.#isSending = text !== '';
+    if (this.#isSending) this.#send(text, () => this.flush());
+  }
 }

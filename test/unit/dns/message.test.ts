@@ -1,8 +1,7 @@
 import { type Answer, decode, encode } from 'dns-packet';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { MessageWriter } from '../../../src/dns/message-writer.ts';
-import { type DnsQuery, readQuery, type RefusedQuery } from '../../../src/dns/query.ts';
+import { MessageWriter, type DnsQuery, readQuery, type RefusedQuery } from '../../../src/dns/message.ts';
 import type { AddressRecord, DnsRecord } from '../../../src/network/dns/records.ts';
 
 function queryOf(name: string, type: 'A' | 'SRV' = 'A', udpPayloadSize?: number): Buffer {

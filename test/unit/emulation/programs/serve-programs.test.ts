@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LogQueue } from '../../../../src/emulation/programs/log-queue.ts';
+import { LogQueue } from '../../../../src/emulation/programs/serve-programs.ts';
 
 /** A queue whose channel takes a text when it is told to. */
 function channel() {
