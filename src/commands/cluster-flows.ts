@@ -14,9 +14,9 @@ import {
   flowsAudience,
   flowsPath,
   readAgent,
+  FlowMerge,
 } from '../network/flows/agents.ts';
 import { type Flow, type FlowLine, isFlow, matchesFlow, readFlowFilter } from '../network/flows/flow.ts';
-import { FlowMerge } from '../network/flows/merge.ts';
 import { joinHostPort } from '../objects/address.ts';
 import { isRecord, listAt, numberAt, textAt } from '../objects/json.ts';
 import { pushAll } from '../objects/lists.ts';

@@ -11,7 +11,7 @@ import {
   type Target,
   argvAt,
 } from './protocol.ts';
-import type { Tuple } from '../network/flows/conntrack-line.ts';
+import type { Tuple } from '../network/flows/conntrack.ts';
 import type { Flow, FlowFilter } from '../network/flows/flow.ts';
 import type { PodResponses } from './pod-server.ts';
 import { NetworkSandbox, type NetworkSandboxOptions } from './network-sandbox.ts';

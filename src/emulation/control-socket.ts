@@ -4,7 +4,7 @@ import { rm, stat } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { connectToUp, lineFrom, reachUp } from '../host/control-client.ts';
-import type { Tuple } from '../network/flows/conntrack-line.ts';
+import type { Tuple } from '../network/flows/conntrack.ts';
 import type { SeenConnection } from '../network/path/way.ts';
 import { at, isRecord, listAt, numberAt, textAt } from '../objects/json.ts';
 import type { Target } from './protocol.ts';

@@ -256,7 +256,7 @@ export class NetworkProcess {
         return { result: last === 0 ? [] : known.slice(-last) };
       }
       case 'see': {
-        const { seenOnNodes } = await import('../node/flows/seen.ts');
+        const { seenOnNodes } = await import('../node/flows/node-flows.ts');
         return { result: await seenOnNodes([...this.#nodes.machines()], call.connection) };
       }
       case 'leave-flows':

@@ -4,7 +4,7 @@ import { isRecord } from '../objects/json.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { logFormats, LogLevel } from '../telemetry/log-words.ts';
 import type { ImageProgram } from './containers/images.ts';
-import type { Tuple } from '../network/flows/conntrack-line.ts';
+import type { Tuple } from '../network/flows/conntrack.ts';
 import type { FlowFilter, FlowNews } from '../network/flows/flow.ts';
 import type { PodResponses } from './pod-server.ts';
 import { namespaceFolder } from './namespace-folder.ts';

@@ -18,9 +18,8 @@ import {
 } from '../network/path/destination.ts';
 import { type HttpObjects, parseHttpRequest, planRequest, withBackends } from '../network/path/http.ts';
 import type { HttpPlan } from '../network/path/stages.ts';
-import { comparePacket, type PacketOutcome } from '../network/path/packet.ts';
+import { comparePacket, type PacketOutcome, seenBeside } from '../network/path/packet.ts';
 import type { CheckedPacket, TracedDestination, TraceReport } from '../network/path/report.ts';
-import { seenBeside } from '../network/path/seen.ts';
 import {
   nodePlanSteps,
   type Trace,

@@ -9,7 +9,7 @@ import {
   keepalive,
   shutdownText,
 } from './encode.ts';
-import { MessageStream } from './framing.ts';
+import { MessageStream } from './decode.ts';
 import {
   describeNotification,
   errorCode,

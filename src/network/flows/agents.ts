@@ -1,6 +1,8 @@
 import { parseAddress } from '../../objects/address.ts';
 import { textAt } from '../../objects/json.ts';
 import { splitList } from '../../objects/lists.ts';
+import type { Flow } from './flow.ts';
+import { setYoungest } from './oldest.ts';
 
 /** How agents of nodes that tell flows are found: each has a ConfigMap, written by itself. */
 
@@ -44,4 +46,99 @@ export function readAgent(configMap: unknown): AgentAddress | undefined {
   const isPort = Number.isInteger(port) && port > 0 && port <= 65_535;
   if (node === '' || authority === '' || addresses.length === 0 || !isPort) return undefined;
   return { node, addresses, port, authority };
+}
+
+/** Flows of agents that are told apart. */
+const maxIds = 100_000;
+/** Denials, connections and tellers that are kept of each. */
+const maxFlows = 10_000;
+/** Milliseconds by which the clocks of nodes, and the times of denied packets, may be wrong. */
+const slackMs = 3000;
+
+/**
+ * Makes one list of what the agents of several nodes tell, each of which knows its own node alone: a connection is told by
+ * the node that it begins at, packets by that which denied them, and these are one flow where they are of one connection.
+ */
+export class FlowMerge {
+  #lastId = 0;
+  /** By agent and the id that it gave. */
+  readonly #ids = new Map<string, number>();
+  /** The last denied packets between two ends. */
+  readonly #denials = new Map<string, Flow>();
+  /** The last connection without an answer between two ends. */
+  readonly #opened = new Map<string, Flow>();
+  /** Who tells a connection from outside, which several nodes may see. */
+  readonly #tellers = new Map<string, string>();
+
+  /** What there is to tell of what an agent has told. An agent that begins anew has another name. */
+  take(agent: string, flows: readonly Flow[]): readonly Flow[] {
+    // Who denied a packet is known before its connection is looked at.
+    const inOrder = flows.toSorted((a, b) => Number(isDenial(b)) - Number(isDenial(a)));
+    return inOrder.flatMap((flow) => {
+      const told = { ...flow, id: this.#idOf(agent, flow.id) };
+      if (isDenial(flow)) return this.#denied(told);
+      if (this.#isToldElsewhere(agent, flow)) return [];
+      return flow.outcome === 'opened' ? this.#unanswered(told) : [told];
+    });
+  }
+
+  #idOf(agent: string, id: number): number {
+    const key = `${agent} ${id}`;
+    const known = this.#ids.get(key) ?? ++this.#lastId;
+    setYoungest(this.#ids, key, known, maxIds);
+    return known;
+  }
+
+  /** The node that denied a packet may not know the Service, which was translated on another one. */
+  #denied(flow: Flow): readonly Flow[] {
+    const key = endsOf(flow);
+    if (key === undefined) return [flow];
+    const [before, opened] = [this.#denials.get(key), this.#opened.get(key)];
+    const service = flow.service ?? before?.service ?? opened?.service;
+    this.#opened.delete(key);
+    // It takes the place of the connection that was said to have no answer.
+    const id = opened !== undefined && isOneOf(opened, flow) ? opened.id : (before?.id ?? flow.id);
+    const whole = { ...flow, id, ...(service === undefined ? {} : { service }) };
+    setYoungest(this.#denials, key, whole, maxFlows);
+    return [whole];
+  }
+
+  #unanswered(flow: Flow): readonly Flow[] {
+    const key = endsOf(flow);
+    const denial = key === undefined ? undefined : this.#denials.get(key);
+    if (key === undefined) return [flow];
+    if (denial === undefined || !isOneOf(flow, denial)) {
+      setYoungest(this.#opened, key, flow, maxFlows);
+      return [flow];
+    }
+    if (denial.service !== undefined || flow.service === undefined) return [];
+    const whole = { ...denial, service: flow.service };
+    setYoungest(this.#denials, key, whole, maxFlows);
+    return [whole];
+  }
+
+  #isToldElsewhere(agent: string, { protocol, from, sourcePort, service, to, time }: Flow): boolean {
+    if (sourcePort === undefined || from.kind !== 'outside') return false;
+    const minute = Math.round(Date.parse(time) / 60_000);
+    const at = service === undefined ? to?.address : service.address;
+    const port = service === undefined ? to?.port : service.port;
+    const key = `${protocol} ${from.address} ${sourcePort} ${at} ${port} ${minute}`;
+    const teller = this.#tellers.get(key) ?? agent;
+    setYoungest(this.#tellers, key, teller, maxFlows);
+    return teller !== agent;
+  }
+}
+
+/** Whether it is of packets that rules denied. */
+function isDenial({ packets }: Flow): boolean {
+  return packets !== undefined;
+}
+
+/** Whether a connection began before the last packet that was denied. */
+function isOneOf(connection: Flow, denial: Flow): boolean {
+  return Date.parse(connection.time) <= Date.parse(denial.time) + slackMs;
+}
+
+function endsOf({ protocol, from, to }: Flow): string | undefined {
+  return to === undefined ? undefined : `${protocol} ${from.address} ${to.address} ${to.port}`;
 }

@@ -1,7 +1,7 @@
 import { dnsServiceKey } from '../dns/dns-service.ts';
 import { joinKey } from '../../objects/meta.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
-import type { TrackedConnection } from './conntrack-line.ts';
+import type { TrackedConnection } from './conntrack.ts';
 import type { Flow, FlowEnd, FlowService } from './flow.ts';
 import type { DeniedPacket, FlowNames } from './names.ts';
 import { setYoungest, takeOldest } from './oldest.ts';

@@ -3,11 +3,11 @@ import { pushAll, resultOf } from '../../objects/lists.ts';
 import { compareAge, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Gateway, ListenerSet } from '../../objects/types/gateway.ts';
 import type { KeyPair } from '../http/rules.ts';
-import { type Problem, isFalse, isTrue, trueUnless } from './plan.ts';
-import { compareHostnames } from './hostnames.ts';
-import { sortMatches } from './http-rules.ts';
-import { type Listener, planListeners, portPart, readNamespaces } from './listeners.ts';
 import {
+  type Problem,
+  isFalse,
+  isTrue,
+  trueUnless,
   type AnyRoute,
   type GatewayMatch,
   type GatewayObjects,
@@ -21,6 +21,9 @@ import {
   type PlannedCondition,
   type PlannedListenerSet,
 } from './plan.ts';
+import { compareHostnames } from './hostnames.ts';
+import { sortMatches } from './http-rules.ts';
+import { type Listener, planListeners, portPart, readNamespaces } from './listeners.ts';
 import { Policies } from './policies.ts';
 import { References } from './references.ts';
 import { type Attached, parentId, type RouteParent, RoutePlanner, sortStreams } from './routes.ts';

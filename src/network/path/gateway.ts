@@ -12,7 +12,7 @@ import type {
 } from '../../objects/types/gateway.ts';
 import { backendEndpoints } from '../http/backends.ts';
 import { plainHost, type RuleSource } from '../http/rules.ts';
-import { gatewayOfSet, parentKeys } from '../gateway/attachment.ts';
+import { gatewayOfSet, parentKeys } from '../gateway/routes.ts';
 import { coversHostname } from '../gateway/hostnames.ts';
 import { listenerFor, matchRequest, streamFor } from '../gateway/matching.ts';
 import {

@@ -1,9 +1,14 @@
 import { closeSync, readSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { NetlinkHost } from '../../host/host.ts';
-import { conntrackEvents, readConntrackEvents } from '../../network/flows/conntrack-event.ts';
-import type { TrackedConnection } from '../../network/flows/conntrack-line.ts';
-import { readConntrackLine } from '../../network/flows/conntrack-line.ts';
+import {
+  conntrackEvents,
+  readConntrackEvents,
+  type TrackedConnection,
+  readConntrackLine,
+  type Tuple,
+  followConnection,
+} from '../../network/flows/conntrack.ts';
 import type { CountedDenial } from '../../network/flows/tracker.ts';
 import { counterKey, DeniedReader, type DeniedSet } from '../nftables/denied.ts';
 import { deniedServices } from '../nftables/layout.ts';
@@ -11,8 +16,9 @@ import { Nft } from '../nftables/nft.ts';
 import { nftFamily } from '../nftables/writer.ts';
 import { deniedByPolicies } from '../policy/policy-commands.ts';
 import type { IPFamily } from '../../objects/address.ts';
+import type { SeenConnection } from '../../network/path/way.ts';
 
-export interface NodeFlowsOptions {
+interface NodeFlowsOptions {
   readonly node: string;
   readonly host: NetlinkHost;
   readonly families: readonly IPFamily[];
@@ -250,4 +256,30 @@ function sourceOfSet({ family, name }: DeniedSet): Pick<CountedDenial, 'by' | 'o
     by: family === 'inet' ? 'policies' : 'services',
     outcome: name === 'refused' ? 'refused' : 'dropped',
   };
+}
+
+/**
+ * What the kernels of nodes know of a connection of TCP, in the order of its way: each remembers one that has passed for two
+ * minutes, also without an answer.
+ *
+ * @throws {Error} where conntrack cannot be run.
+ */
+export async function seenOnNodes(
+  nodes: readonly { readonly name: string; readonly host: Pick<NetlinkHost, 'exec'> }[],
+  connection: Tuple,
+): Promise<readonly SeenConnection[]> {
+  const family = connection.source.includes(':') ? 'ipv6' : 'ipv4';
+  return await followConnection(connection, async (sourcePort) => {
+    const args = ['-L', '-f', family, '-p', 'tcp', '--orig-port-src', String(sourcePort)];
+    const found = await Promise.all(
+      nodes.map(async ({ name, host }) => {
+        const { stdout } = await host.exec('conntrack', args);
+        return stdout.split('\n').flatMap((line) => {
+          const tracked = readConntrackLine(line);
+          return tracked === undefined ? [] : [[name, tracked] as const];
+        });
+      }),
+    );
+    return found.flat();
+  });
 }

@@ -1,6 +1,6 @@
 import { isNotFound } from '../../client/errors.ts';
 import { customResourceDefinitions, gatewayClasses } from '../../client/resources.ts';
-import { bundleVersionAnnotation, gatewayClassStatus } from '../../network/gateway/gateway-class.ts';
+import { bundleVersionAnnotation, gatewayClassStatus } from '../../network/gateway/status.ts';
 import { gatewayController, gatewayGroup } from '../../network/gateway/plan.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ControllerContext } from '../../runtime/context.ts';

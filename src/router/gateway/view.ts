@@ -47,7 +47,7 @@ import {
   tlsRoutes,
   udpRoutes,
 } from '../../client/resources.ts';
-import { gatewayOfSet, parentKeys } from '../../network/gateway/attachment.ts';
+import { gatewayOfSet, parentKeys } from '../../network/gateway/routes.ts';
 import type { KeyPair } from '../../network/http/rules.ts';
 import { bundleProblem, keyPairProblem } from '../certificates.ts';
 import { certificateOnly, decodedPair } from '../router-view.ts';

@@ -9,7 +9,7 @@ import {
   keepalive,
   shutdownText,
 } from '../../../../src/network/bgp/encode.ts';
-import { MessageStream } from '../../../../src/network/bgp/framing.ts';
+import { MessageStream } from '../../../../src/network/bgp/decode.ts';
 import {
   describeNotification,
   maxMessageLength,

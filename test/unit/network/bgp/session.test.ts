@@ -6,7 +6,7 @@ import {
   encodeUpdates,
   keepalive,
 } from '../../../../src/network/bgp/encode.ts';
-import { MessageStream } from '../../../../src/network/bgp/framing.ts';
+import { MessageStream } from '../../../../src/network/bgp/decode.ts';
 import type { BGPMessage, Open, Prefix } from '../../../../src/network/bgp/message.ts';
 import { prefixKey, type BGPRoute } from '../../../../src/network/bgp/route.ts';
 import { Session } from '../../../../src/network/bgp/session.ts';

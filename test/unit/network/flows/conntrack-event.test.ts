@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readConntrackEvents } from '../../../../src/network/flows/conntrack-event.ts';
-import type { TrackedConnection, Tuple } from '../../../../src/network/flows/conntrack-line.ts';
+import {
+  readConntrackEvents,
+  type TrackedConnection,
+  type Tuple,
+} from '../../../../src/network/flows/conntrack.ts';
 import { parseAddress } from '../../../../src/objects/address.ts';
 
 /** As `nla_put` of the kernel writes it. */

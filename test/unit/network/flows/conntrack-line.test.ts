@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readConntrackLine } from '../../../../src/network/flows/conntrack-line.ts';
+import { readConntrackLine } from '../../../../src/network/flows/conntrack.ts';
 
 describe('a line of conntrack', () => {
   it('is a connection of IPv4', () => {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { readConntrackLine, type TrackedConnection } from '../../../../src/network/flows/conntrack-line.ts';
+import { readConntrackLine, type TrackedConnection } from '../../../../src/network/flows/conntrack.ts';
 import { endText, type Flow, serviceText, workloadText } from '../../../../src/network/flows/flow.ts';
 import { FlowNames } from '../../../../src/network/flows/names.ts';
 import { type CountedDenial, FlowTracker } from '../../../../src/network/flows/tracker.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { importPath } from '../../../../../src/network/gateway/import/paths.ts';
+import { importPath } from '../../../../../src/network/gateway/import/rules.ts';
 
 const literal = (path: string, pathType = 'Prefix', rewriteTarget?: string): ReturnType<typeof importPath> =>
   importPath({ path, pathType, isExpression: rewriteTarget !== undefined, rewriteTarget });

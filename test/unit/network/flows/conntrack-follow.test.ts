@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readConntrackLine, type TrackedConnection } from '../../../../src/network/flows/conntrack-line.ts';
-import { followConnection } from '../../../../src/network/flows/follow.ts';
+import { readConntrackLine, type TrackedConnection } from '../../../../src/network/flows/conntrack.ts';
+import { followConnection } from '../../../../src/network/flows/conntrack.ts';
 
 function tracked(line: string): TrackedConnection {
   const found = readConntrackLine(line);

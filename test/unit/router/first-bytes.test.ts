@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { connect } from 'node:tls';
 import { beforeAll, expect, test } from 'vitest';
-import { readClientHello } from '../../../../src/network/http/client-hello.ts';
-import { portOf } from '../../../support/router/router.ts';
+import { readClientHello } from '../../../src/router/first-bytes.ts';
+import { portOf } from '../../support/router/router.ts';
 
 /** The first bytes of a client of OpenSSL. */
 async function helloOf(servername: string): Promise<Buffer> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Flow, FlowEnd } from '../../../../src/network/flows/flow.ts';
-import { FlowMerge } from '../../../../src/network/flows/merge.ts';
+import { FlowMerge } from '../../../../src/network/flows/agents.ts';
 
 const client: FlowEnd = { kind: 'Pod', namespace: 'shop', name: 'client', address: '10.244.1.2' };
 const closed: FlowEnd = { kind: 'Pod', namespace: 'shop', name: 'closed', address: '10.244.2.3', port: 8080 };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { attach } from '../../../../src/network/gateway/attachment.ts';
+import { attach } from '../../../../src/network/gateway/routes.ts';
 import { planListeners } from '../../../../src/network/gateway/listeners.ts';
 import type { AnyRoute, RouteKind } from '../../../../src/network/gateway/plan.ts';
 import { References } from '../../../../src/network/gateway/references.ts';

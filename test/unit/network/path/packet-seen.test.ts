@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seenBeside } from '../../../../src/network/path/seen.ts';
+import { seenBeside } from '../../../../src/network/path/packet.ts';
 import type { Hop, SeenConnection } from '../../../../src/network/path/way.ts';
 
 const allow = { stage: 'service', verdict: 'allow', message: '' } as const;

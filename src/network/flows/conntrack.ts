@@ -1,6 +1,67 @@
-import { formatV4, formatV6Words } from '../../objects/address.ts';
+import { parseAddress, formatV4, formatV6Words, joinHostPort } from '../../objects/address.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
-import type { TrackedConnection, Tuple } from './conntrack-line.ts';
+import type { AddressPair, SeenConnection } from '../path/way.ts';
+
+/** Two ends of a connection, as packets of one direction have them. */
+export interface Tuple {
+  /** Canonical. */
+  readonly source: string;
+  readonly sourcePort: number;
+  /** Canonical. */
+  readonly destination: string;
+  readonly destinationPort: number;
+}
+
+/** A connection of the kernel's connection tracking: an event of netlink, or a line of `conntrack -L`. */
+export interface TrackedConnection {
+  /** `listed`: it was there. */
+  readonly event: 'new' | 'update' | 'destroy' | 'listed';
+  readonly protocol: Protocol;
+  /** As its first packet was sent. */
+  readonly original: Tuple;
+  /** As its answers come: its source is where the first packet was led to, its destination the client that is seen there. */
+  readonly reply: Tuple;
+  /** Whether any answer came. */
+  readonly isReplied: boolean;
+  /** Seconds since it began; 0 where the line does not say. */
+  readonly ageSeconds: number;
+}
+
+const protocolsByWord: ReadonlyMap<string, Protocol> = new Map([
+  ['tcp', 'TCP'],
+  ['udp', 'UDP'],
+  ['sctp', 'SCTP'],
+]);
+
+const headPattern = /^(?:ipv[46]\s+\d+\s+)?([a-z]+)\s/;
+const agePattern = /\bdelta-time=(\d+)/;
+/** The ends of one direction, in the order in which conntrack prints them. */
+const tuplePattern = /\bsrc=(\S{1,45}) dst=(\S{1,45}) sport=(\d+) dport=(\d+)/g;
+
+/** Reads a line of either family. @returns undefined for what is no connection of TCP, UDP or SCTP. */
+export function readConntrackLine(line: string): TrackedConnection | undefined {
+  const [, protocolWord = ''] = headPattern.exec(line) ?? [];
+  const protocol = protocolsByWord.get(protocolWord);
+  const [original, reply] = Array.from(line.matchAll(tuplePattern), tupleOf);
+  if (protocol === undefined || original === undefined || reply === undefined) return undefined;
+  const ageSeconds = Number(agePattern.exec(line)?.[1] ?? 0);
+  return { event: 'listed', protocol, original, reply, isReplied: !line.includes('[UNREPLIED]'), ageSeconds };
+}
+
+function tupleOf([, source = '', destination = '', sourcePort, destinationPort]: RegExpExecArray):
+  Tuple | undefined {
+  const [from, to] = [canonical(source), canonical(destination)];
+  if (from === undefined || to === undefined) return undefined;
+  return {
+    ...{ source: from, sourcePort: Number(sourcePort) },
+    ...{ destination: to, destinationPort: Number(destinationPort) },
+  };
+}
+
+/** The C library shortens IPv6 addresses in another way than RFC 5952 here and there. */
+function canonical(text: string): string | undefined {
+  return text.includes(':') ? parseAddress(text)?.canonical : text;
+}
 
 /**
  * What the kernel says of connections to the groups of NETLINK_NETFILTER: `nfnetlink.h`, `nfnetlink_conntrack.h` and
@@ -32,7 +93,7 @@ const typeMask = 0x3fff;
 /** IPS_SEEN_REPLY */
 const seenReply = 2;
 
-const protocols: ReadonlyMap<number, Protocol> = new Map([
+const protocolsByNumber: ReadonlyMap<number, Protocol> = new Map([
   [6, 'TCP'],
   [17, 'UDP'],
   [132, 'SCTP'],
@@ -78,7 +139,7 @@ function readEvent(bytes: Buffer, start: number, end: number): TrackedConnection
 function readProtocol(bytes: Buffer, at: number): Protocol | undefined {
   const partAt = find(bytes, at, endOf(bytes, at), ofTuple.protocol, 0);
   const numberAt = partAt < 0 ? -1 : find(bytes, partAt, endOf(bytes, partAt), ofProtocol.number, 1);
-  return numberAt < 0 ? undefined : protocols.get(bytes.readUInt8(numberAt));
+  return numberAt < 0 ? undefined : protocolsByNumber.get(bytes.readUInt8(numberAt));
 }
 
 function readTuple(bytes: Buffer, at: number): Tuple | undefined {
@@ -130,4 +191,48 @@ function endOf(bytes: Buffer, at: number): number {
 /** What follows begins at a multiple of four bytes. */
 function aligned(length: number): number {
   return (length + 3) & ~3;
+}
+
+/**
+ * Follows one connection through nodes, which may translate its addresses.
+ *
+ * @param first its first packet, as its source sends it.
+ * @param trackedAt the connections of TCP that each node tracks from a source port.
+ * @returns what each node knows of it, in the order of the way.
+ */
+export async function followConnection(
+  first: Tuple,
+  trackedAt: (sourcePort: number) => Promise<readonly (readonly [node: string, TrackedConnection])[]>,
+): Promise<readonly SeenConnection[]> {
+  const found: SeenConnection[] = [];
+  const known = new Map<number, Awaited<ReturnType<typeof trackedAt>>>();
+  const sought: Tuple[] = [first];
+  for (let packet = sought.shift(); packet !== undefined; packet = sought.shift()) {
+    const { sourcePort } = packet;
+    const tracked = known.get(sourcePort) ?? (await trackedAt(sourcePort));
+    known.set(sourcePort, tracked);
+    const received = pairOf(packet);
+    for (const [node, { original, reply }] of tracked) {
+      if (!isSame(pairOf(original), received) || found.some((each) => each.node === node)) continue;
+      const sent: Tuple = {
+        ...{ source: reply.destination, sourcePort: reply.destinationPort },
+        ...{ destination: reply.source, destinationPort: reply.sourcePort },
+      };
+      found.push({ node, received, sent: pairOf(sent) });
+      // The next node has it as this one has sent it.
+      if (!isSame(pairOf(sent), received)) sought.push(sent);
+    }
+  }
+  return found;
+}
+
+function pairOf({ source, sourcePort, destination, destinationPort }: Tuple): AddressPair {
+  return {
+    source: joinHostPort(source, sourcePort),
+    destination: joinHostPort(destination, destinationPort),
+  };
+}
+
+function isSame(a: AddressPair, b: AddressPair): boolean {
+  return a.source === b.source && a.destination === b.destination;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gatewayClassStatus, supportedFeatures } from '../../../../src/network/gateway/gateway-class.ts';
+import { gatewayClassStatus, supportedFeatures } from '../../../../src/network/gateway/status.ts';
 import type { GatewayClass } from '../../../../src/objects/types/gateway.ts';
 import { words } from './objects.ts';
 
