@@ -1,13 +1,12 @@
 import { cpus } from 'node:os';
 import type { Logger } from 'pino';
-import { Clients } from '../client/resource-client.ts';
+import { Clients, ResourceClient } from '../client/resource-client.ts';
 import { type Clock, isAborted, systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/events/event-sender.ts';
 import { InformerFactory } from '../client/informers/shared-informer.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import type { DetectLocal, NodeConfig } from '../flags/node.ts';
-import { ResourceClient } from '../client/resource-client.ts';
 import { bgpPeers, configMaps, leases, resourceName } from '../client/resources.ts';
 import { holdNames } from '../host/held-names.ts';
 import { type Host, type NetlinkHost, ProgramMissingError } from '../host/host.ts';
@@ -18,14 +17,12 @@ import { announceSelectors } from '../network/announcing/agent-report.ts';
 import type { NodeForwardingOptions } from '../node/forwarding/view.ts';
 import { emptyPlan } from '../network/forwarding/forwarding-plan.ts';
 import { ipFamilies, type ParsedCidr } from '../objects/address.ts';
-import { setSysctls } from '../node/forwarding/sysctls.ts';
-import { otherImplementations } from '../runtime/other-implementations.ts';
-import { workloadNames } from '../runtime/other-implementations.ts';
+import { Conntrack, setSysctls } from '../node/forwarding/conntrack.ts';
+import { otherImplementations, workloadNames } from '../runtime/other-implementations.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
-import { connectCluster } from './connect.ts';
+import { connectCluster, startTelemetryServer } from './connect.ts';
 import { untilSignal } from './signals.ts';
-import { startTelemetryServer } from './connect.ts';
 
 /**
  * Runs the agent of this process' node until a signal comes. The kernel keeps the rules: the next agent continues
@@ -226,7 +223,6 @@ async function cleanUp(host: Host, { features, markMask }: NodeConfig): Promise<
 /** The table of Services, and the flows that it has led somewhere. */
 async function removeForwarding(host: Host): Promise<void> {
   const { NftablesWriter } = await import('../node/nftables/writer.ts');
-  const { Conntrack } = await import('../node/forwarding/conntrack.ts');
   const former = await new NftablesWriter({ host }).cleanUp();
   if (former.length === 0) return;
   try {

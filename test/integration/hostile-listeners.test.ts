@@ -14,7 +14,7 @@ import { startEmbedded } from '../../src/apiserver/embedded.ts';
 import { systemClock } from '../../src/client/clock.ts';
 import { serveControl } from '../../src/emulation/control-socket.ts';
 import { localHost } from '../../src/host/local-host.ts';
-import { TcpListener, UdpListener } from '../../src/node/userspace/listeners.ts';
+import { TcpListener, UdpListener } from '../../src/node/userspace-proxy.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { HealthServer } from '../../src/telemetry/health.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { AnnounceMetrics } from '../../src/node/announce/metrics.ts';
+import { AnnounceMetrics } from '../../src/node/announce/agent.ts';
 import { ProxyMetrics } from '../../src/node/forwarding/metrics.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';

@@ -15,7 +15,7 @@ import { AnnounceAgent } from '../../node/announce/agent.ts';
 import { EgressAgent } from '../../node/egress/egress-agent.ts';
 import { defaultMarkMask } from '../../node/nftables/marks.ts';
 import { PolicyAgent } from '../../node/policy/policy-agent.ts';
-import { UserspaceProxy } from '../../node/userspace/proxy.ts';
+import { UserspaceProxy } from '../../node/userspace-proxy.ts';
 import type { NodeForwardingOptions } from '../../node/forwarding/view.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';

@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/client/clock.ts';
-import { UserspaceProxy } from '../../../src/node/userspace/proxy.ts';
+import { UserspaceProxy } from '../../../src/node/userspace-proxy.ts';
 import { missingFor } from '../support/gate.ts';
 import {
   clusterIPs,

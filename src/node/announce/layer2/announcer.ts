@@ -7,14 +7,25 @@ import type {
   AnnouncerInterface,
 } from '../../../network/announcing/announcement-plan.ts';
 import type { AddressToAnnounce, Layer2Plan } from '../../../network/announcing/agent-io.ts';
-import { AddressDefence } from './defence.ts';
-import { AddressConflicts, type AddressConflictsOptions } from './conflicts.ts';
-import { Arping } from './arping.ts';
-import { GratuitousArpSchedule } from './defence.ts';
-import { IpBatch } from './links.ts';
-import { arpingSysctls, LinkSysctls, ownSysctls, sharedSysctls } from './links.ts';
-import { MacvlanLinks, ownNameFor } from './conflict-probe.ts';
-import { changeLinks, hostPrefix, type Link, ownLinkName, subnetsOf } from './links.ts';
+import {
+  AddressDefence,
+  AddressConflicts,
+  type AddressConflictsOptions,
+  GratuitousArpSchedule,
+} from './conflicts.ts';
+import { Arping, MacvlanLinks, ownNameFor } from './arp.ts';
+import {
+  IpBatch,
+  arpingSysctls,
+  LinkSysctls,
+  ownSysctls,
+  sharedSysctls,
+  changeLinks,
+  hostPrefix,
+  type Link,
+  ownLinkName,
+  subnetsOf,
+} from './links.ts';
 
 export interface Layer2Options extends AddressConflictsOptions {
   readonly host: Host;

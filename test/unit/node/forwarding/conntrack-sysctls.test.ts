@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import type { KernelParameters } from '../../../../src/host/host.ts';
-import { type ConntrackLimits, setSysctls } from '../../../../src/node/forwarding/sysctls.ts';
+import { type ConntrackLimits, setSysctls } from '../../../../src/node/forwarding/conntrack.ts';
 
 /** kube-proxy's defaults. */
 const defaults: ConntrackLimits = {

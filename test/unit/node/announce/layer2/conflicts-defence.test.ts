@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { GratuitousArpSchedule } from '../../../../../src/node/announce/layer2/defence.ts';
+import { GratuitousArpSchedule } from '../../../../../src/node/announce/layer2/conflicts.ts';
 
 /** When an interface with a new address is announced, by a process that looks at these times. */
 function announcedAt(looks: readonly number[]): number[] {
