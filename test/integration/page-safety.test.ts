@@ -6,7 +6,7 @@ import { WebSocket } from 'ws';
 import type { Transport } from '../../src/client/transport.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { parseRecord } from '../../src/objects/json.ts';
-import { ReadOnlyTransport } from '../../src/view/read-only-transport.ts';
+import { ReadOnlyTransport } from '../../src/page/page.ts';
 import { ask, askAsPage, credentials, startPage, type TestPage, TestTab } from '../support/page.ts';
 import { call } from '../support/test-server.ts';
 

@@ -19,8 +19,7 @@ import {
 } from '../parts/words.tsx';
 import { withQuery } from '../state/place.ts';
 import { poolsAnswer } from '../state/session.ts';
-import { PoolEdit } from './pool-edit.tsx';
-import { PoolSquares } from './pool-squares.tsx';
+import { PoolEdit, PoolSquares } from './pool.tsx';
 
 /** Which address has which Service, who announces it, who waits, and what an edit of a pool would do. */
 export function AddressesView() {

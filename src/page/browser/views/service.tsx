@@ -12,7 +12,7 @@ import { Empty, Section } from '../parts/view-parts.tsx';
 import { type Column, Table } from '../parts/virtual-list.tsx';
 import { Age, Code, counted, PlaceLink, Reason, Sign, Text, TroubleText, WhyChain } from '../parts/words.tsx';
 import { placeOf } from '../state/place.ts';
-import { EventTable, newestFirst } from './event-table.tsx';
+import { EventTable, newestFirst } from './events.tsx';
 import { HttpTable } from './http.tsx';
 import { Fact } from './map-details.tsx';
 import type { ObjectAnswer } from '../../messages.ts';

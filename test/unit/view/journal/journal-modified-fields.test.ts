@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
-import { modification, modifiedFields } from '../../../../src/view/journal/modified-fields.ts';
+import { modification, modifiedFields } from '../../../../src/view/journal/journal.ts';
 
 function objectOf(kind: string, members: object): KubeObject {
   return { apiVersion: 'v1', kind, metadata: { name: 'a', resourceVersion: '1' }, ...members };

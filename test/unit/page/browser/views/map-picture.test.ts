@@ -6,7 +6,7 @@ import {
   columnsDot,
   columnsMermaid,
   columnsSvg,
-} from '../../../../src/view/pictures/columns.ts';
+} from '../../../../../src/page/browser/views/map-picture.ts';
 
 const anyText = fc.oneof(
   fc.string({ unit: 'grapheme' }),
