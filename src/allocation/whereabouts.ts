@@ -179,7 +179,7 @@ export function poolName(cidr: string, networkName = ''): string {
 }
 
 /** The name of the OverlappingRangeIPReservation of an address (`NormalizeIP`). */
-export function reservationName(family: IPFamily, value: bigint, networkName = ''): string {
+export function reservationName(family: IPFamily, value: bigint, networkName: string): string {
   return poolName(formatAddress(family, value), networkName);
 }
 

@@ -204,7 +204,7 @@ export class LeaderElector {
     }
   }
 
-  #write(lease: Lease, signal?: AbortSignal): Promise<Lease> {
+  #write(lease: Lease, signal: AbortSignal): Promise<Lease> {
     const { client } = this.#options;
     return this.#sent(client.replace({ ...lease, spec: this.#spec(lease.spec) }, this.#call(signal)));
   }

@@ -35,8 +35,8 @@ const statusVerbs = ['get', 'patch', 'update'] as const;
  */
 export function discovered(
   definition: ResourceDefinition,
-  more: readonly SubresourceRow[] = [],
-  custom = false,
+  more: readonly SubresourceRow[],
+  custom: boolean,
 ): DiscoveredResource {
   const { strategy, ...names } = definition;
   const own = [

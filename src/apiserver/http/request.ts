@@ -10,18 +10,18 @@ const maxBodyBytes = 3 * 1024 * 1024;
 /** A body that takes a millisecond and more to parse. */
 const largeBodyBytes = 64 * 1024;
 
-function overLimit(limit: number): Error {
-  return tooLarge(`Request entity too large: limit is ${limit}`);
+function overLimit(): Error {
+  return tooLarge(`Request entity too large: limit is ${maxBodyBytes}`);
 }
 
 /**
- * Reads a body into memory, at most `limit` bytes of it: a client that announces or sends more is refused at that
+ * Reads a body into memory, at most {@link maxBodyBytes} of it: a client that announces or sends more is refused at that
  * point, and what still comes is thrown away unread.
  *
  * @throws {StatusError} 413, or 400 when the client ends in the middle.
  */
-async function readBody(incoming: IncomingRequest, limit = maxBodyBytes): Promise<Buffer> {
-  if (Number(incoming.headers['content-length'] ?? 0) > limit) throw overLimit(limit);
+async function readBody(incoming: IncomingRequest): Promise<Buffer> {
+  if (Number(incoming.headers['content-length'] ?? 0) > maxBodyBytes) throw overLimit();
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -36,12 +36,12 @@ async function readBody(incoming: IncomingRequest, limit = maxBodyBytes): Promis
       .on('data', (chunk: Buffer) => {
         if (settled) return;
         length += chunk.length;
-        if (length <= limit) {
+        if (length <= maxBodyBytes) {
           chunks.push(chunk);
           return;
         }
         settled = true;
-        reject(overLimit(limit));
+        reject(overLimit());
       })
       .on('end', () => {
         if (settled) return;

@@ -224,7 +224,7 @@ function withoutDirectives(value: unknown, keepNulls = false): unknown {
 }
 
 /** Items that are null stay, and become zero values; so do null members of a new list that comes with its order. */
-function newItems(list: readonly unknown[], keepNulls = false): unknown[] {
+function newItems(list: readonly unknown[], keepNulls: boolean): unknown[] {
   return list.flatMap((item) => (item === null ? [null] : (withoutDirectives(item, keepNulls) ?? [])));
 }
 

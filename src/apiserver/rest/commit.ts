@@ -203,7 +203,7 @@ export function preconditionFailed(
   key: string,
   field: 'UID' | 'ResourceVersion',
   wanted: string,
-  found = '',
+  found: string,
 ): string {
   return invalidStoredObject(
     key,

@@ -38,7 +38,7 @@ const startsExpression =
 const startsArgument = startsExpression.replace("'(', ", "'(', ')', ");
 
 /** Parses an expression and expands its macros. @param binds with `cel.bind`. @throws {SyntaxErrors} */
-export function parse(source: string, binds = false): Expression {
+export function parse(source: string, binds: boolean): Expression {
   const issues: Issue[] = [];
   try {
     const expression = read(source, issues, binds);

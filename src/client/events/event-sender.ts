@@ -163,6 +163,8 @@ interface Waiting {
 
 /** Events that may wait. When the server does not keep up, further Events are dropped first. */
 const maxQueued = 1000;
+/** How long the end of the process waits for Events that are not sent yet. */
+const drainMs = 2000;
 /** Tries of one Event, and milliseconds between them, half of it random (client-go: 12 tries, 10 s). */
 const tries = 12;
 const retryMs = 10_000;
@@ -235,10 +237,10 @@ export class EventSender implements EventRecorder {
     }
   }
 
-  /** Sends what waits, for at most the given milliseconds, and accepts no more. */
-  async close(timeoutMs = 2000): Promise<void> {
+  /** Sends what waits, for at most two seconds, and accepts no more. */
+  async close(): Promise<void> {
     const enough = new AbortController();
-    const late = this.#options.clock.sleep(timeoutMs, enough.signal);
+    const late = this.#options.clock.sleep(drainMs, enough.signal);
     await Promise.race([this.#idle, late]);
     this.#stop.abort();
     enough.abort();

@@ -52,9 +52,9 @@ export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldErr
 /**
  * Validates the metadata of a changed object, as built-in kinds do (`apis/core/validation` ValidateObjectMetaUpdate).
  */
-export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta, path = 'metadata'): FieldError[] {
-  const errors = validateCustomObjectMetaUpdate(meta, old, path);
-  pushFinalizerNameErrors(errors, meta.finalizers, path);
+export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta): FieldError[] {
+  const errors = validateCustomObjectMetaUpdate(meta, old);
+  pushFinalizerNameErrors(errors, meta.finalizers, 'metadata');
   return errors;
 }
 
@@ -120,11 +120,7 @@ export function validateCustomObjectMeta(meta: ObjectMeta, rules: MetaRules): Fi
  * (ValidateObjectMetaAccessorUpdate). That `resourceVersion` must be set is not checked: the pipeline has filled it
  * in or refused the request.
  */
-export function validateCustomObjectMetaUpdate(
-  meta: ObjectMeta,
-  old: ObjectMeta,
-  path = 'metadata',
-): FieldError[] {
+export function validateCustomObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta): FieldError[] {
   const errors: FieldError[] = [];
   if (old.deletionTimestamp !== undefined && meta.finalizers !== undefined) {
     const before = new Set(old.finalizers);
@@ -132,31 +128,31 @@ export function validateCustomObjectMetaUpdate(
     if (added.length > 0) {
       const list = added.map(goQuote).join(', ');
       const rule = 'no new finalizers can be added if the object is being deleted';
-      errors.push(forbiddenField(`${path}.finalizers`, `${rule}, found new finalizers []string{${list}}`));
+      errors.push(forbiddenField('metadata.finalizers', `${rule}, found new finalizers []string{${list}}`));
     }
   }
-  pushNegativeGeneration(errors, meta, path);
+  pushNegativeGeneration(errors, meta, 'metadata');
   if ((meta.generation ?? 0) < (old.generation ?? 0)) {
-    errors.push(invalid(`${path}.generation`, meta.generation ?? 0, 'must not be decremented'));
+    errors.push(invalid('metadata.generation', meta.generation ?? 0, 'must not be decremented'));
   }
   if ((meta.name ?? '') !== (old.name ?? '')) {
-    errors.push(invalid(`${path}.name`, meta.name ?? '', immutable));
+    errors.push(invalid('metadata.name', meta.name ?? '', immutable));
   }
   if ((meta.namespace ?? '') !== (old.namespace ?? '')) {
-    errors.push(invalid(`${path}.namespace`, meta.namespace ?? '', immutable));
+    errors.push(invalid('metadata.namespace', meta.namespace ?? '', immutable));
   }
-  if ((meta.uid ?? '') !== (old.uid ?? '')) errors.push(invalid(`${path}.uid`, meta.uid ?? '', immutable));
+  if ((meta.uid ?? '') !== (old.uid ?? '')) errors.push(invalid('metadata.uid', meta.uid ?? '', immutable));
   if (meta.creationTimestamp !== old.creationTimestamp) {
-    errors.push(invalid(`${path}.creationTimestamp`, meta.creationTimestamp, immutable));
+    errors.push(invalid('metadata.creationTimestamp', meta.creationTimestamp, immutable));
   }
   if (meta.deletionTimestamp !== old.deletionTimestamp) {
-    errors.push(invalid(`${path}.deletionTimestamp`, meta.deletionTimestamp, immutable));
+    errors.push(invalid('metadata.deletionTimestamp', meta.deletionTimestamp, immutable));
   }
   if (meta.deletionGracePeriodSeconds !== old.deletionGracePeriodSeconds) {
-    errors.push(invalid(`${path}.deletionGracePeriodSeconds`, meta.deletionGracePeriodSeconds, immutable));
+    errors.push(invalid('metadata.deletionGracePeriodSeconds', meta.deletionGracePeriodSeconds, immutable));
   }
-  pushSharedErrors(errors, meta, path);
-  pushManagedFieldsErrors(errors, meta.managedFields ?? [], `${path}.managedFields`);
+  pushSharedErrors(errors, meta, 'metadata');
+  pushManagedFieldsErrors(errors, meta.managedFields ?? [], 'metadata.managedFields');
   return errors;
 }
 

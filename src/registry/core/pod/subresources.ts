@@ -185,7 +185,7 @@ function validateKept(
 
 /** True when anything but CPU and memory differs. */
 function changesOthers(resources: ResourceRequirements = {}, old: ResourceRequirements = {}): boolean {
-  const names = (list: Record<string, string> = {}) =>
+  const names = (list: Record<string, string>) =>
     Object.keys(list).filter((name) => !resizable.includes(name));
   if (!jsonEqual(resources.claims ?? [], old.claims ?? [])) return true;
   return (['requests', 'limits'] as const).some((member) => {
