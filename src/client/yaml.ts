@@ -1,7 +1,7 @@
 import { parseAllDocuments, stringify } from 'yaml';
 import { isRecord } from '../objects/json.ts';
 import { type KubeObject, isKubeObject } from '../objects/meta.ts';
-import { kubernetesYaml } from '../objects/yaml.ts';
+import { kubernetesYaml } from '../objects/formats/yaml.ts';
 
 /**
  * The values of all documents of a file, as kubectl reads it; that of an empty document is null.

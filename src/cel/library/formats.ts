@@ -20,7 +20,7 @@ import {
 } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
 import { walk } from '../equality.ts';
-import { hasFormat } from '../../objects/formats.ts';
+import { hasFormat } from '../../objects/formats/string-formats.ts';
 import {
   isDNS1035Label,
   isQualifiedName,

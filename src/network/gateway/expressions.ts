@@ -1,4 +1,4 @@
-import { compileRe2 } from '../../objects/re2.ts';
+import { compileRe2 } from '../../objects/formats/re2.ts';
 import { errorMessage } from '../../objects/status.ts';
 
 /**

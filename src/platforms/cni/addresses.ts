@@ -18,7 +18,7 @@ import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { ipPools, overlappingRangeIPReservations, pods as podsResource } from '../../client/resources.ts';
-import { parseCronSchedule } from '../../objects/cron-schedule.ts';
+import { parseCronSchedule } from '../../objects/formats/cron-schedule.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/openshift.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { KeyLoop, ReconcileResult } from '../../runtime/key-loop.ts';

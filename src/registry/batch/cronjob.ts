@@ -8,7 +8,7 @@ import { setTemplateDefaults } from '../core/pod/defaults.ts';
 import { disabledPodFeatures } from '../core/pod/defaults.ts';
 import { pushChoiceErrors } from '../core/pod/field-checks.ts';
 import { validateNonNegative } from '../core/podtemplate.ts';
-import { scheduleFault } from '../../objects/cron-schedule.ts';
+import { scheduleFault } from '../../objects/formats/cron-schedule.ts';
 
 /** Names of Jobs are the CronJob's name, a dash and ten digits. */
 const maxName = 52;

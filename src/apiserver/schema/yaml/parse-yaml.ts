@@ -6,7 +6,7 @@ import { ValueCounter } from '../decode-walk.ts';
 import { goQuote } from '../../../objects/go-text.ts';
 import { isRecord } from '../../../objects/json.ts';
 import { tooLarge } from '../../../objects/status.ts';
-import { kubernetesYaml } from '../../../objects/yaml.ts';
+import { kubernetesYaml } from '../../../objects/formats/yaml.ts';
 import { yamlProblem } from './yaml-problem.ts';
 
 /**

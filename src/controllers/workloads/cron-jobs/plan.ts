@@ -3,7 +3,11 @@ import type { EventReason } from '../../../objects/reasons.ts';
 import type { Draft } from '../../../client/resource-client.ts';
 import type { CronJob, CronJobStatus, Job } from '../../../objects/types/batch.generated.ts';
 import type { ObjectReference } from '../../../objects/types/core.generated.ts';
-import { type CronSchedule, CronScheduleError, parseCronSchedule } from '../../../objects/cron-schedule.ts';
+import {
+  type CronSchedule,
+  CronScheduleError,
+  parseCronSchedule,
+} from '../../../objects/formats/cron-schedule.ts';
 import { maxOf } from '../../../objects/lists.ts';
 import { conditionOf } from '../../../objects/meta.ts';
 import { controllerReference } from '../../../objects/pods.ts';

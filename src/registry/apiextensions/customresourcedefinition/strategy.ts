@@ -18,7 +18,7 @@ import {
   validateImmutableNames,
   validatePreservation,
 } from './validation.ts';
-import { checkedFormat } from '../../../objects/formats.ts';
+import { checkedFormat } from '../../../objects/formats/string-formats.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 
 /** True for a decoded CustomResourceDefinition. */

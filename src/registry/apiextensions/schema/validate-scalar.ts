@@ -1,7 +1,7 @@
-import { compileRe2 } from '../../../objects/re2.ts';
+import { compileRe2 } from '../../../objects/formats/re2.ts';
 import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { type FieldError, invalid, notSupported, tooLong } from '../../validation/field-errors.ts';
-import { checkedFormat, hasFormat } from '../../../objects/formats.ts';
+import { checkedFormat, hasFormat } from '../../../objects/formats/string-formats.ts';
 import {
   type ValidationBudget,
   stepsOfCheck,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scheduleFault } from '../../../../../src/objects/cron-schedule.ts';
+import { scheduleFault } from '../../../../../src/objects/formats/cron-schedule.ts';
 import { create, definitionOf, memberOf, update } from '../../decide.ts';
 
 const jobs = definitionOf('Job');

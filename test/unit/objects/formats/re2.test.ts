@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { compileRe2 } from '../../../src/objects/re2.ts';
+import { compileRe2 } from '../../../../src/objects/formats/re2.ts';
 
 test('an expression is compiled once, and one that is none says why', () => {
   expect(compileRe2('a+')).toBe(compileRe2('a+'));

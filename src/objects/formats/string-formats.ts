@@ -1,5 +1,5 @@
-import { parseAddress, parseCidr } from './address.ts';
-import { isDNS1123Label, isDNS1123Subdomain } from './names.ts';
+import { parseAddress, parseCidr } from '../address.ts';
+import { isDNS1123Label, isDNS1123Subdomain } from '../names.ts';
 
 const patterns: ReadonlyMap<string, RegExp> = new Map([
   ['date-time', /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:?\d{2})$/],

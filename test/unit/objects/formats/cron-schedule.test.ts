@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCronSchedule } from '../../../src/objects/cron-schedule.ts';
+import { parseCronSchedule } from '../../../../src/objects/formats/cron-schedule.ts';
 
 /** The next times of a schedule, in UTC to the minute. */
 function times(schedule: string, after: string, count: number, timeZone = 'UTC'): string[] {
