@@ -16,7 +16,6 @@ const seamsByName = [
 
 /** And these: one of two halves or directions, what is loaded late, or a thing that a reader asks for by its name. */
 const seams = [
-  'apiserver/authorization/role-aggregation',
   'apiserver/custom-resources/definitions',
   'apiserver/custom-resources/serve',
   'apiserver/handler-chain',

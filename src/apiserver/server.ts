@@ -7,26 +7,32 @@ import type { ServiceCidr } from '../allocation/address-range.ts';
 import { formatAddress } from '../objects/address.ts';
 import { Aggregator } from './aggregation/aggregator.ts';
 import { createFrontProxy } from './aggregation/front-proxy.ts';
-import { createAuthenticator } from './authentication/authenticator.ts';
+import { createAuthenticator, type StaticToken, staticTokens } from './authentication/authenticator.ts';
 import {
   type ServiceAccountTokens,
   serviceAccountTokens as createAccountTokens,
 } from './authentication/service-account-tokens.ts';
-import { type StaticToken, staticTokens } from './authentication/authenticator.ts';
-import { accessForbidden, type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
+import {
+  accessForbidden,
+  type Authorizer,
+  alwaysAllow,
+  isAllowedForSigner,
+} from './authorization/authorizer.ts';
 import { checkCreateOnUpdate, checkUnsafeDelete, EscalationCheck } from './admission/permission-checks.ts';
 import { admissionChain } from './admission/chain.ts';
-import { RbacAuthorizer } from './authorization/rbac.ts';
-import { isAllowedForSigner } from './authorization/signers.ts';
+import { RbacAuthorizer, RoleAggregation } from './authorization/rbac.ts';
 import type { ReviewAccess } from '../registry/route/custom-host.ts';
-import { RoleAggregation } from './authorization/role-aggregation.ts';
 import { ApiServices } from './bootstrap/api-services.ts';
-import { ensureAuthenticationConfigMap } from './bootstrap/system-objects.ts';
-import { ensureFlowControl } from './bootstrap/system-objects.ts';
+import {
+  ensureAuthenticationConfigMap,
+  ensureFlowControl,
+  ensureSystemObjects,
+  reconcileIntervalMs,
+  type SystemObjects,
+} from './bootstrap/system-objects.ts';
 import { ensureRbacObjects, openshiftRoles } from './bootstrap/rbac-objects.ts';
 import { expireEvents, runPeriodically, type Stop } from './periodic.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
-import { ensureSystemObjects, reconcileIntervalMs, type SystemObjects } from './bootstrap/system-objects.ts';
 import { RequestMetrics } from './http/request-metrics.ts';
 import type { RefuseRequest } from './http/exchange.ts';
 import { type HttpLimits, createHttpServer } from './http/server.ts';
@@ -38,8 +44,7 @@ import { QuotaStatuses } from './admission/quota.ts';
 import { Admission } from './rest/admission.ts';
 import { OpenWatches } from './rest/watch/open-watches.ts';
 import type { ServerCore } from './rest/server-core.ts';
-import { registerBuiltIns, type ServiceRangeOptions } from './built-ins.ts';
-import type { Store } from './built-ins.ts';
+import { registerBuiltIns, type ServiceRangeOptions, type Store } from './built-ins.ts';
 import { createWebhookClient } from './admission/webhooks/client.ts';
 import { AdmissionWebhooks } from './admission/webhooks/plugin.ts';
 import { webhookNetwork } from './admission/webhooks/hooks.ts';

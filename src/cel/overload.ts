@@ -16,6 +16,7 @@ import {
   type Timestamp,
   type Uint,
   type Value,
+  type OpaqueValue,
 } from './values.ts';
 import type { Call, Expression } from './syntax/ast.ts';
 
@@ -192,4 +193,17 @@ export function qualifiedName(expression: Expression): string | undefined {
 export function functionName({ name, target }: Call, overloads: readonly Overload[]): string {
   if (target === undefined || overloads[0]?.member !== false) return name;
   return `${qualifiedName(target) ?? ''}.${name}`;
+}
+
+/** The type of a library's values. */
+export function opaque(name: string): CelType & { kind: 'opaque' } {
+  return { kind: 'opaque', name };
+}
+
+/** A parameter whose values are of a library's class. */
+export function instance<T extends OpaqueValue>(
+  type: CelType & { kind: 'opaque' },
+  made: abstract new (...args: never[]) => T,
+): Param<T> {
+  return { type, is: (value: Value): value is T => value instanceof made };
 }

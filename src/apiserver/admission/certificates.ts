@@ -1,8 +1,11 @@
 import { at, jsonEqual, listAt, textAt } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden, plainError } from '../../objects/status.ts';
-import { type Authorizer } from '../authorization/authorizer.ts';
-import { certificatesGroup as group, isAllowedForSigner } from '../authorization/signers.ts';
+import {
+  type Authorizer,
+  certificatesGroup as group,
+  isAllowedForSigner,
+} from '../authorization/authorizer.ts';
 import { requestedOrganizations } from '../pki/signing-request.ts';
 import { type AdmissionAttributes, type AdmissionPlugin, refusal } from '../rest/admission.ts';
 import { objectKey, type Storage } from '../storage/storage.ts';

@@ -14,7 +14,7 @@ import { copy, forward, headersToBackend, headersToClient } from '../proxy/forwa
 import { forwardUpgrade, upgradeHeaders } from '../proxy/upgrade.ts';
 import { at, listAt, textAt, textsAt } from '../../objects/json.ts';
 import type { DiscoveredResource, SubresourceRow } from '../discovery/discovered-resource.ts';
-import { partOfV2 } from '../discovery/openapi/merge-v2.ts';
+import { partOfV2 } from '../discovery/openapi/document-v2.ts';
 import type { RemoteGroupVersion } from '../discovery/documents.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 

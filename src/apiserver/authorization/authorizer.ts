@@ -1,7 +1,7 @@
 import type { RequestInfo } from '../http/exchange.ts';
-import { StatusError } from '../../objects/status.ts';
-import { forbidden } from '../../objects/status.ts';
+import { StatusError, forbidden } from '../../objects/status.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
+import { isRecord, isStringList, type JsonRecord, textAt } from '../../objects/json.ts';
 
 /** What a request accesses: a resource, or a path outside of the API groups (apiserver `authorizer.Attributes`). */
 export interface AccessAttributes {
@@ -70,4 +70,64 @@ export function accessForbidden(user: UserInfo, attributes: AccessAttributes, re
     name,
     `${subject} resource ${JSON.stringify(full)} in API group ${JSON.stringify(group)}${where}${tail}`,
   );
+}
+
+/** The attributes in the `spec` of an access review; undefined when it names neither a resource nor a path. */
+export function attributesOf(spec: JsonRecord): AccessAttributes | undefined {
+  const resource = spec['resourceAttributes'];
+  if (isRecord(resource)) {
+    return {
+      verb: textAt(resource['verb']),
+      path: '',
+      resource: {
+        group: textAt(resource['group']),
+        resource: textAt(resource['resource']),
+        subresource: textAt(resource['subresource']),
+        namespace: textAt(resource['namespace']),
+        name: textAt(resource['name']),
+      },
+    };
+  }
+  const path = spec['nonResourceAttributes'];
+  if (!isRecord(path)) return undefined;
+  return { verb: textAt(path['verb']), path: textAt(path['path']), resource: undefined };
+}
+
+/** The user of a SubjectAccessReview. */
+export function reviewedUserOf(spec: JsonRecord): UserInfo {
+  const extra = isRecord(spec['extra']) ? spec['extra'] : {};
+  return {
+    name: textAt(spec['user']),
+    uid: textAt(spec['uid']),
+    groups: isStringList(spec['groups']) ? spec['groups'] : [],
+    extra: Object.fromEntries(
+      Object.entries(extra).filter((entry): entry is [string, string[]] => isStringList(entry[1])),
+    ),
+  };
+}
+
+/** A user as an authentication.k8s.io UserInfo. */
+export function userInfo(user: UserInfo): JsonRecord {
+  return {
+    username: user.name,
+    ...(user.uid === '' ? {} : { uid: user.uid }),
+    ...(user.groups.length === 0 ? {} : { groups: [...user.groups] }),
+    ...(Object.keys(user.extra).length === 0 ? {} : { extra: user.extra }),
+  };
+}
+
+export const certificatesGroup = 'certificates.k8s.io';
+
+/** Whether a user may do something for a signer, or for all of its domain (`pkg/certauthorization`). */
+export function isAllowedForSigner(
+  authorizer: Authorizer,
+  user: UserInfo,
+  verb: 'approve' | 'attest' | 'sign',
+  signerName: string,
+): boolean {
+  const [domain = ''] = signerName.split('/');
+  return [signerName, `${domain}/*`].some((name) => {
+    const resource = { group: certificatesGroup, resource: 'signers', subresource: '', namespace: '', name };
+    return authorizer.authorize(user, { verb, path: '', resource }).allowed;
+  });
 }

@@ -1,10 +1,15 @@
-import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
+import type { PolicyRule, ClusterRole } from '../../objects/types/rbac.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { serviceAccountUserName } from '../authentication/users.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import { type AccessAttributes, type Authorizer, withSubresource } from './authorizer.ts';
-import { listAt, textAt, textsAt } from '../../objects/json.ts';
+import { listAt, textAt, textsAt, jsonEqual } from '../../objects/json.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { StatusError } from '../../objects/status.ts';
+import type { ServerCore } from '../rest/server-core.ts';
+import { updateObject } from '../rest/update.ts';
+import { rbacGroup } from '../../registry/rbac/roles.ts';
 
 /** A rule of a Role or ClusterRole, with empty lists for those that are not set. */
 export type WholeRule = { readonly [Member in keyof PolicyRule]-?: readonly string[] };
@@ -31,7 +36,6 @@ interface HeldRule {
   readonly subject: Subject;
 }
 
-const group = 'rbac.authorization.k8s.io';
 const superusers = 'system:masters';
 
 /**
@@ -48,7 +52,7 @@ export class RbacAuthorizer implements Authorizer {
   constructor(storage: Storage) {
     this.#storage = storage;
     for (const plural of ['rolebindings', 'clusterrolebindings']) {
-      storage.watch(listPrefix(group, plural), storage.revision, () => this.#bindings.clear());
+      storage.watch(listPrefix(rbacGroup, plural), storage.revision, () => this.#bindings.clear());
     }
   }
 
@@ -74,8 +78,8 @@ export class RbacAuthorizer implements Authorizer {
   rulesOfRole(kind: string, name: string, namespace: string): readonly WholeRule[] | undefined {
     const key =
       kind === 'ClusterRole'
-        ? objectKey(group, 'clusterroles', '', name)
-        : objectKey(group, 'roles', namespace, name);
+        ? objectKey(rbacGroup, 'clusterroles', '', name)
+        : objectKey(rbacGroup, 'roles', namespace, name);
     const role = this.#storage.get(key)?.object;
     if (role === undefined) return undefined;
     let rules = this.#rules.get(role);
@@ -101,8 +105,8 @@ export class RbacAuthorizer implements Authorizer {
     if (bindings === undefined) {
       const prefix =
         namespace === ''
-          ? listPrefix(group, 'clusterrolebindings')
-          : listPrefix(group, 'rolebindings', namespace);
+          ? listPrefix(rbacGroup, 'clusterrolebindings')
+          : listPrefix(rbacGroup, 'rolebindings', namespace);
       bindings = this.#storage.list(prefix).items.map(({ object }) => bindingOf(object));
       // Requests can name any number of namespaces that do not exist: only those with bindings are cached.
       if (bindings.length > 0) this.#bindings.set(namespace, bindings);
@@ -117,7 +121,7 @@ export function isSuperuser(user: UserInfo): boolean {
 }
 
 function roleNotFound({ roleKind, roleName }: Binding): string {
-  return `${roleKind.toLowerCase()}.${group} ${JSON.stringify(roleName)} not found`;
+  return `${roleKind.toLowerCase()}.${rbacGroup} ${JSON.stringify(roleName)} not found`;
 }
 
 /** kube-apiserver's text for a binding and its role, with the namespace after the name. */
@@ -194,4 +198,112 @@ function matchesResource(allowed: readonly string[], full: string, subresource: 
 function matchesPath(pattern: string, path: string): boolean {
   if (pattern === '*' || pattern === path) return true;
   return pattern.endsWith('*') && path.startsWith(pattern.slice(0, -1));
+}
+
+const clusterRoles = listPrefix(rbacGroup, 'clusterroles');
+const aggregationController: UserInfo = {
+  name: 'system:serviceaccount:kube-system:clusterrole-aggregation-controller',
+  uid: '',
+  groups: ['system:masters'],
+  extra: {},
+};
+
+/**
+ * Sets the rules of ClusterRoles with an aggregationRule to those of the roles that it selects
+ * (`pkg/controller/clusterroleaggregation`).
+ */
+export class RoleAggregation {
+  readonly #core: ServerCore;
+  #queue: Promise<void> = Promise.resolve();
+  #isQueued = false;
+
+  constructor(core: ServerCore) {
+    this.#core = core;
+  }
+
+  /** Aggregates all roles now and after every change of one. */
+  start(): void {
+    const { storage } = this.#core;
+    storage.watch(clusterRoles, storage.revision, () => this.#enqueue());
+    this.#enqueue();
+  }
+
+  /** Resolves when nothing is left to do. */
+  async settled(): Promise<void> {
+    let last: Promise<void>;
+    do {
+      last = this.#queue;
+      await last;
+    } while (last !== this.#queue);
+  }
+
+  #enqueue(): void {
+    if (this.#isQueued) return;
+    this.#isQueued = true;
+    this.#queue = this.#queue
+      .then(async () => {
+        this.#isQueued = false;
+        await this.#aggregate();
+      })
+      .catch((error: unknown) => this.#core.log.error({ err: error }, 'cannot aggregate ClusterRoles'));
+  }
+
+  async #aggregate(): Promise<void> {
+    const roles = this.#core.storage
+      .list(clusterRoles)
+      .items.map(({ object }) => object)
+      .filter(isRole);
+    for (const role of roles) {
+      const rules = aggregatedRules(role, roles);
+      if (rules !== undefined && !jsonEqual(rules, role.rules ?? [])) await this.#store(role, rules);
+    }
+  }
+
+  async #store({ metadata: { name = '' } }: ClusterRole, rules: PolicyRule[]): Promise<void> {
+    const resource = this.#core.resources.find(rbacGroup, 'v1', 'clusterroles');
+    if (resource === undefined) return;
+    try {
+      await updateObject(this.#core, resource, {
+        namespace: '',
+        name,
+        subresource: '',
+        user: aggregationController,
+        dryRun: false,
+        create: 'never',
+        uid: '',
+        warn: () => undefined,
+        produce: (live) => ({
+          ...structuredClone(live?.object ?? { metadata: { name } }),
+          rules: structuredClone(rules),
+        }),
+        track: () => undefined,
+      });
+    } catch (error) {
+      // Deleted, or refused by a webhook: the next change of a role leads to another attempt.
+      if (!(error instanceof StatusError)) throw error;
+      this.#core.log.warn({ key: name, reason: error.reason, err: error }, 'cannot aggregate a ClusterRole');
+    }
+  }
+}
+
+/** The rules of the selected roles without repeats, in the order of names; undefined without an aggregationRule. */
+function aggregatedRules(
+  { metadata, aggregationRule }: ClusterRole,
+  roles: readonly ClusterRole[],
+): PolicyRule[] | undefined {
+  if (aggregationRule === undefined) return undefined;
+  const rules: PolicyRule[] = [];
+  for (const selector of (aggregationRule.clusterRoleSelectors ?? []).map(compileLabelSelector)) {
+    for (const other of roles) {
+      if (other.metadata.name === metadata.name || !matchesLabels(selector, other.metadata.labels)) continue;
+      for (const rule of other.rules ?? []) {
+        if (!rules.some((known) => jsonEqual(known, rule))) rules.push(rule);
+      }
+    }
+  }
+  return rules;
+}
+
+function isRole(object: KubeObject): object is ClusterRole {
+  return object.kind === 'ClusterRole';
 }

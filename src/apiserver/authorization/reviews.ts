@@ -1,7 +1,7 @@
 import { isRecord, type JsonRecord, isStringList, textAt, textsAt, recordAt } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { type FieldError, invalid, invalidObject, required } from '../../registry/validation/field-errors.ts';
-import { reviewedUserOf, attributesOf, userInfo } from './reviews/attributes.ts';
+import { reviewedUserOf, attributesOf, userInfo, type Authorizer } from './authorizer.ts';
 import { parseFieldSelector } from '../../objects/field-selector.ts';
 import { compileLabelSelector, parseLabelSelector } from '../../objects/labels/labels.ts';
 import { badRequest, methodNotAllowed } from '../../objects/status.ts';
@@ -10,7 +10,6 @@ import { nameIsPathSegment } from '../../objects/names.ts';
 import type { ResourceDefinition, UserInfo } from '../../registry/generic/strategy.ts';
 import type { TokenAuthenticator } from '../authentication/authenticator.ts';
 import { withAuthenticatedGroup } from '../authentication/users.ts';
-import type { Authorizer } from './authorizer.ts';
 import type { WholeRule } from './rbac.ts';
 import { bodyMediaType } from '../http/negotiation.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';

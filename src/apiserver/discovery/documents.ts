@@ -1,5 +1,5 @@
 import type { DiscoveredResource, SubresourceRow } from './discovered-resource.ts';
-import type { RemoteDocumentV2 } from './openapi/merge-v2.ts';
+import type { RemoteDocumentV2 } from './openapi/document-v2.ts';
 
 /**
  * - The order of groups and versions in `/apis`, by which kubectl chooses among kinds of the same name.

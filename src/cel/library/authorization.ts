@@ -1,7 +1,15 @@
-import { type Library, member, overload1, overload2, overload3, stringParam } from '../overload.ts';
+import {
+  type Library,
+  member,
+  overload1,
+  overload2,
+  overload3,
+  stringParam,
+  instance,
+  opaque,
+} from '../overload.ts';
 import { boolType, type CelType, stringType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
-import { instance, opaque } from './opaque.ts';
 
 /** The attributes of an authorization check. */
 export interface CheckAttributes {

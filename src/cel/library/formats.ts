@@ -6,7 +6,16 @@ import {
   type ParsedCidr,
   type IPFamily,
 } from '../../objects/address.ts';
-import { type Library, member, overload1, overload2, stringParam, overload0 } from '../overload.ts';
+import {
+  type Library,
+  member,
+  overload1,
+  overload2,
+  stringParam,
+  overload0,
+  instance,
+  opaque,
+} from '../overload.ts';
 import * as types from '../types.ts';
 import { boolType, intType, stringType, listType, optionalType } from '../types.ts';
 import {
@@ -18,7 +27,6 @@ import {
   noValue,
   Optional,
 } from '../values.ts';
-import { instance, opaque } from './opaque.ts';
 import { walk } from '../equality.ts';
 import { hasFormat } from '../../objects/formats/string-formats.ts';
 import {

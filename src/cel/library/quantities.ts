@@ -1,8 +1,17 @@
 import { parseQuantity } from '../../objects/quantity.ts';
-import { intParam, type Library, member, overload1, overload2, stringParam, boolParam } from '../overload.ts';
+import {
+  intParam,
+  type Library,
+  member,
+  overload1,
+  overload2,
+  stringParam,
+  boolParam,
+  instance,
+  opaque,
+} from '../overload.ts';
 import { boolType, doubleType, intType } from '../types.ts';
 import { EvaluationError, type OpaqueValue, checkedInt } from '../values.ts';
-import { instance, opaque } from './opaque.ts';
 import { walk } from '../equality.ts';
 import { errorMessage } from '../../objects/status.ts';
 

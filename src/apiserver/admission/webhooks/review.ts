@@ -1,6 +1,6 @@
 import { isRecord, isStringList, type JsonRecord, textAt } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import { userInfo } from '../../authorization/reviews/attributes.ts';
+import { userInfo, type Authorizer } from '../../authorization/authorizer.ts';
 import type { AdmissionAttributes, BodyKind } from '../../rest/admission.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
@@ -14,7 +14,6 @@ import {
   serviceAccountUserName,
   withAuthenticatedGroup,
 } from '../../authentication/users.ts';
-import type { Authorizer } from '../../authorization/authorizer.ts';
 
 /** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
 

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { DiscoveredResource, DiscoveredResources } from '../discovered-resource.ts';
 import type { RemoteGroupVersion } from '../documents.ts';
-import type { ApiRequest, Handler, Reply } from '../../http/exchange.ts';
+import { type ApiRequest, type Handler, type Reply, replyNotFound } from '../../http/exchange.ts';
 import { firstAccepted } from '../../http/negotiation.ts';
-import { replyNotFound } from '../../http/exchange.ts';
 import { runInSlices } from '../../../telemetry/time-slice.ts';
 import {
   type Components,
@@ -12,11 +11,9 @@ import {
   completeComponents,
   loadBuiltInComponents,
 } from './components.ts';
-import { openApiV2 } from './document-v2.ts';
+import { openApiV2, withRemoteV2 } from './document-v2.ts';
 import { openApiV3 } from './document-v3.ts';
-import { withRemoteV2 } from './merge-v2.ts';
-import { writeGnosticV2 } from './gnostic.ts';
-import { writeGnosticV3 } from './gnostic.ts';
+import { writeGnosticV2, writeGnosticV3 } from './gnostic.ts';
 
 /** The documents of one set of served resources, each written in slices at the first request for it. */
 interface Snapshot {

@@ -11,11 +11,16 @@ import { type FieldError, forbiddenField, invalid, required } from '../../valida
 import { validateTolerations, applyMatchKeys } from './scheduling.ts';
 import { genericStrategy, isSpecChanged } from '../../generic/generic.ts';
 import { validateAnnotationChange, validatePodAnnotations } from './field-checks.ts';
-import { setPodDefaults } from './defaults.ts';
-import { disabledPodFeatures, disabledStatusFeatures } from './defaults.ts';
+import { setPodDefaults, disabledPodFeatures, disabledStatusFeatures } from './defaults.ts';
 import { setPodResourceDefaults } from './pod-resources.ts';
-import { qosClass, keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';
-import { ephemeralContainers, resize } from './subresources.ts';
+import {
+  qosClass,
+  keepObservedGenerations,
+  statusWarnings,
+  validatePodStatus,
+  ephemeralContainers,
+  resize,
+} from './subresources.ts';
 import { validateMetadataAndSpec, validatePodOnly, validatePodSpec } from './validation.ts';
 import { hostnameWarnings, podWarnings } from './warnings.ts';
 import { namespacedSubdomain } from '../../generic/metadata.ts';

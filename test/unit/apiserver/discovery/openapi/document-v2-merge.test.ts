@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { partOfV2, withRemoteV2 } from '../../../../../src/apiserver/discovery/openapi/merge-v2.ts';
+import { partOfV2, withRemoteV2 } from '../../../../../src/apiserver/discovery/openapi/document-v2.ts';
 import type { JsonRecord } from '../../../../../src/objects/json.ts';
 
 const ref = (name: string): object => ({ $ref: `#/definitions/${name}` });
