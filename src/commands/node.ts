@@ -8,7 +8,7 @@ import { PermissionTracker } from '../client/permission-tracker.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import type { DetectLocal, NodeConfig } from '../flags/node.ts';
 import { bgpPeers, configMaps, leases, resourceName } from '../client/resources.ts';
-import { holdNames } from '../host/held-names.ts';
+import { holdNames } from '../host/sockets.ts';
 import { type Host, type NetlinkHost, ProgramMissingError } from '../host/host.ts';
 import { returnUnusedMemory } from '../host/unused-memory.ts';
 import { localHost, sysctlIn } from '../host/local-host.ts';

@@ -225,7 +225,7 @@ export class ClusterRouter implements Runnable {
 
   /** Makes our GatewayClass, and says of each whether it is served. */
   async #runClasses(context: ControllerContext, signal: AbortSignal): Promise<void> {
-    const { gatewayClassLoop } = await import('../router/gateway/classes.ts');
+    const { gatewayClassLoop } = await import('../router/gateway/writer.ts');
     const loop = gatewayClassLoop(context);
     try {
       await createMissing(context.clients.for(gatewayClasses), {

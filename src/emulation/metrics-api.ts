@@ -22,7 +22,7 @@ import { httpsServer } from '../host/http-server.ts';
 import { localHost } from '../host/local-host.ts';
 import type { RequestTarget } from '../objects/go-url.ts';
 import type { PodResponses } from './pod-server.ts';
-import { AnswerRates, systemUsage, type Usage, usageOf } from './usage.ts';
+import { AnswerRates, systemUsage, type Usage, usageOf } from './kubelet-api/node-statistics.ts';
 import { matchesFields, parseFieldSelector } from '../objects/field-selector.ts';
 import { matchesLabels, parseLabelSelector } from '../objects/labels/labels.ts';
 import { StatusError, methodNotAllowed, notFound, plainError, resourceNotFound } from '../objects/status.ts';

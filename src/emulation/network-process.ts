@@ -11,8 +11,10 @@ import {
   services as servicesResource,
 } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import { connectivityCheckerController } from '../platforms/openshift/connectivity-check/checker.ts';
-import type { CheckNetwork } from '../platforms/openshift/connectivity-check/checker.ts';
+import {
+  connectivityCheckerController,
+  type CheckNetwork,
+} from '../platforms/openshift/connectivity-check/checker.ts';
 import { checkerName } from '../platforms/catalog.ts';
 import { kubeletController } from '../controllers/kubelet/controller.ts';
 import { type ControllerGroup, runControllers } from '../controllers/run.ts';

@@ -2,7 +2,7 @@
 import { flushCompileCache } from 'node:module';
 import { createServer } from 'node:net';
 import { returnUnusedMemory } from '../host/unused-memory.ts';
-import { listenPrivately, type PrivateSocket } from '../host/private-socket.ts';
+import { listenPrivately, type PrivateSocket } from '../host/sockets.ts';
 import { createLog } from '../telemetry/log.ts';
 import { type ResponsesMessage, answerCalls, type FirstMessage, type FlowsMessage } from './protocol.ts';
 import type { NetworkProcess } from './network-process.ts';

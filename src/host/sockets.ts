@@ -1,7 +1,10 @@
 import type { BindOptions, RemoteInfo, Socket as DatagramSocket } from 'node:dgram';
 import { once } from 'node:events';
-import type { ListenOptions, Server, Socket, SocketConnectOpts } from 'node:net';
+import { type ListenOptions, type Server, Socket, type SocketConnectOpts, createServer } from 'node:net';
 import { asError } from './host.ts';
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /**
  * Sockets of a {@link Host}. An `error` without a listener ends a process, so each has one from the moment it is made or
@@ -89,4 +92,79 @@ export function sendDatagram(
   } catch (error) {
     failed(asError(error));
   }
+}
+
+/** `O_PATH` of open(2), on all architectures of Node.js: a descriptor of the file itself, which is not opened. */
+const pathOnly = 0o10000000;
+
+/** The way to a server that has no name in the file system. */
+export interface PrivateSocket {
+  /** For all threads of this process. */
+  readonly path: string;
+  /** Ends the way; a second call does nothing. The server goes on: its descriptor may be another process' by now. */
+  close(): void;
+}
+
+/**
+ * Listens at a Unix socket for this process alone. It has a name only for the moment in which it is made, in a folder that
+ * other users cannot enter; then a descriptor leads to it, as /proc names it. Nothing is left of it, however the process
+ * ends.
+ *
+ * @returns undefined where the system has no such thing.
+ */
+export async function listenPrivately(server: Server): Promise<PrivateSocket | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  let folder: string | undefined;
+  let descriptor: number | undefined;
+  // The number may be another file's by the second time.
+  const close = (): void => {
+    if (descriptor !== undefined) closeSync(descriptor);
+    descriptor = undefined;
+  };
+  try {
+    folder = mkdtempSync(join(tmpdir(), 'servicenet-'));
+    const name = join(folder, 's');
+    await listenWith(server, { path: name });
+    descriptor = openSync(name, pathOnly);
+    const path = `/proc/self/fd/${descriptor}`;
+    (await connectSocket(new Socket(), { path })).destroy();
+    return { path, close };
+  } catch {
+    // No temporary folder, a path that is too long, no /proc: its users have another way.
+    close();
+    server.close();
+    return undefined;
+  } finally {
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Names that this process has, or one that another process has. */
+type Holding = { readonly release: () => void } | { readonly taken: string };
+
+/**
+ * Takes names that one process at a time has in the network of this process' machine, all or none of them. The kernel
+ * gives them back when the process ends, however it ends: they are sockets of the abstract namespace (unix(7)).
+ *
+ * @throws the system's error where there are no such sockets.
+ */
+export async function holdNames(names: readonly string[]): Promise<Holding> {
+  const servers: Server[] = [];
+  const release = (): void => {
+    for (const server of servers) server.close();
+  };
+  for (const name of names) {
+    const server = createServer((socket) => socket.on('error', () => undefined).destroy());
+    servers.push(server);
+    try {
+      server.unref().listen({ path: `\0${name}` });
+      await once(server, 'listening');
+    } catch (error) {
+      release();
+      if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') return { taken: name };
+      throw error;
+    }
+    server.on('error', () => undefined);
+  }
+  return { release };
 }

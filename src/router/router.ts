@@ -10,7 +10,7 @@ import type { ObjectKey } from '../objects/meta.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Certificates } from './certificates.ts';
-import { BackendConnections } from './backends.ts';
+import { BackendConnections, TargetChoice } from './backends.ts';
 import { ClientLimits } from './client-limits.ts';
 import { Forward } from './forward.ts';
 import { GatewayListeners } from './gateway/listeners.ts';
@@ -22,7 +22,6 @@ import { httpListener, httpsListener, type RouterListener } from './listeners.ts
 import { RouterMetrics } from './router-metrics.ts';
 import { RouterView } from './router-view.ts';
 import { clientGraceMs, RouterServing } from './serving.ts';
-import { TargetChoice } from './backends.ts';
 import { Tunnels } from './tunnels.ts';
 
 /** What a router serves, and how. */

@@ -24,8 +24,7 @@ import {
 import { problemRows } from './problems/problems.ts';
 import { announcerRows, egressAddressRows, poolRows } from './rows/addresses.ts';
 import { eventRow, newestWarning } from './rows/events.ts';
-import { gatewayRuleRows } from './rows/gateways.ts';
-import { httpRuleRows } from './rows/http.ts';
+import { gatewayRuleRows, httpRuleRows } from './rows/http.ts';
 import { policyRow } from './rows/policies.ts';
 import {
   nodeRow,

@@ -6,8 +6,7 @@ import { readAnnounce } from '../../src/network/announcing/announcement-plan.ts'
 import { readPool } from '../../src/controllers/load-balancer/pools.ts';
 import { listAt, textAt } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
-import { importCilium } from '../../src/pools/import/read.ts';
-import { importKubeVip } from '../../src/pools/import/kube-vip.ts';
+import { importCilium, importKubeVip } from '../../src/pools/import/read.ts';
 import { importMetalLB, importMetalLBConfig } from '../../src/pools/import/metallb.ts';
 import { BalancedServer } from '../support/balanced-server.ts';
 import { type Answer, call } from '../support/test-server.ts';

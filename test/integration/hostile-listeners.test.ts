@@ -18,7 +18,7 @@ import { TcpListener, UdpListener } from '../../src/node/userspace-proxy.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { HealthServer } from '../../src/telemetry/health.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
-import { listenPrivately } from '../../src/host/private-socket.ts';
+import { listenPrivately } from '../../src/host/sockets.ts';
 import { drawsOf, hostileBytes } from '../support/fuzz/hostile-bytes.ts';
 import { echo, echoOverUdp } from '../support/hostile/echo.ts';
 import { dig } from '../support/dns/dig.ts';

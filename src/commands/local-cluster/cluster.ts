@@ -8,7 +8,7 @@ import type { Manifest } from '../apply.ts';
 import type { LogConfig } from '../../flags/shared.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { controlPlaneAddresses, lanCidrs } from '../../emulation/lan.ts';
-import { listenPrivately } from '../../host/private-socket.ts';
+import { listenPrivately } from '../../host/sockets.ts';
 import { type End, endInReverse } from '../signals.ts';
 import { familiesOf, networkConfig } from './network.ts';
 import { checkerName } from '../../platforms/catalog.ts';

@@ -1,6 +1,6 @@
 import type { Protocol } from '../../network/forwarding/forwarding-plan.ts';
 import { splitKey } from '../../objects/meta.ts';
-import type { Key } from './keys.ts';
+import type { Key } from './terminal.ts';
 
 /** What is looked at in the live view, and what keys make of it. Pure. */
 

@@ -23,7 +23,7 @@ import type { AnswerSources } from './answer.ts';
 import { type Content, type LastAnswer, lastAnswer } from './lists.ts';
 import { eventText, usageText } from './words.ts';
 import { renderScreen } from './screen.ts';
-import type { Key } from './keys.ts';
+import { type Key, hasScreen, openScreen, type Screen } from './terminal.ts';
 import {
   firstLook,
   type Look,
@@ -34,7 +34,6 @@ import {
   type Tab,
   tabs,
 } from './state.ts';
-import { hasScreen, openScreen, type Screen } from './terminal.ts';
 import { type Line, rowsOf } from './text.ts';
 
 /** A Service as one line, for outputs that are not a terminal. */

@@ -15,6 +15,7 @@ import {
   rangesOfFlags,
   type KnownRanges,
   type ServedKinds,
+  RangeQueues,
 } from './allocation-state.ts';
 import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { PortRange } from '../../allocation/port-allocator.ts';
@@ -39,7 +40,6 @@ import {
 } from './plan.ts';
 import { AllocationMetrics } from './metrics.ts';
 import { claimAnnotation, familyOf, formatClaim, viewOf, type AllocationProblem } from './plan-view.ts';
-import { RangeQueues } from './range-queues.ts';
 
 interface ServiceIPAddressesOptions {
   /** Undefined if the server has no IPAddresses. */

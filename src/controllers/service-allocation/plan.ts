@@ -9,8 +9,8 @@ import {
   viewOf,
 } from './plan-view.ts';
 import { RangeFullError } from '../../allocation/address-range.ts';
-import { parseAddress, type IPFamily } from '../../objects/address.ts';
-import type { AllocationState } from './allocation-state.ts';
+import { parseAddress } from '../../objects/address.ts';
+import type { AllocationState, RangeKind } from './allocation-state.ts';
 import {
   type Addressing,
   assignNodePorts,
@@ -86,9 +86,6 @@ export type AllocationStep =
   | { readonly do: 'retreat' }
   /** Writes the changed members of the spec (a JSON merge patch) and removes the claim. */
   | { readonly do: 'write'; readonly addresses: readonly string[]; readonly spec: JsonRecord };
-
-/** The ranges that can be full. */
-export type RangeKind = IPFamily | 'port';
 
 export interface AllocationPlan {
   readonly step: AllocationStep;

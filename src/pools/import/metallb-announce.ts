@@ -1,16 +1,23 @@
-/** MetalLB's kinds that configure announcing: L2Advertisement, BGPAdvertisement, BGPPeer, Community. */
 import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
-import { isRecord, isStringList } from '../../objects/json.ts';
+import { isRecord, isStringList, recordAt, textAt } from '../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
-import { recordAt, textAt } from '../../objects/json.ts';
 import type {
   AddressPoolAnnounce,
   AddressPoolBGP,
   AddressPoolLayer2,
 } from '../../objects/types/servicenet.ts';
 import { parseCommunity, parseLargeCommunity } from '../../network/bgp/route.ts';
-import { noteOthers, objectsAt, selectorProblem, selectorsAt } from './imported.ts';
-import { asPeers, type ForeignPeer, type ImportedPeers } from './peers.ts';
+import {
+  noteOthers,
+  objectsAt,
+  selectorProblem,
+  selectorsAt,
+  asPeers,
+  type ForeignPeer,
+  type ImportedPeers,
+} from './imported.ts';
+
+/** MetalLB's kinds that configure announcing: L2Advertisement, BGPAdvertisement, BGPPeer, Community. */
 
 /** The objects that configure announcing. */
 export interface MetalLBAnnouncing {

@@ -4,7 +4,17 @@ import type { AddressPoolSpec } from '../../objects/types/servicenet.ts';
 import { readYaml } from '../../client/yaml.ts';
 import { parseAddressRange } from '../../allocation/address-range.ts';
 import { formatAddress } from '../../objects/address.ts';
-import { importedAddresses, maxEntries, noteOthers, objectsAt, selectorsAt } from './imported.ts';
+import {
+  importedAddresses,
+  maxEntries,
+  noteOthers,
+  objectsAt,
+  selectorsAt,
+  asPools,
+  type ForeignPool,
+  namespacesNamed,
+  type Imported,
+} from './imported.ts';
 import {
   Advertisements,
   announcingOfConfig,
@@ -13,7 +23,6 @@ import {
   laterName,
   type MetalLBAnnouncing,
 } from './metallb-announce.ts';
-import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 import { errorMessage } from '../../objects/status.ts';
 
 const known = ['addresses', 'autoAssign', 'avoidBuggyIPs', 'serviceAllocation'];

@@ -7,7 +7,7 @@ import { errorMessage } from '../../objects/status.ts';
 import type { TargetChoice } from '../backends.ts';
 import type { ClientLimits } from '../client-limits.ts';
 import type { Forward } from '../forward.ts';
-import { gatewayDecisions } from './decisions.ts';
+import { gatewayDecisions } from '../decisions.ts';
 import { httpPortListener } from './http-port.ts';
 import { tcpListener } from './streams.ts';
 import { tlsPortListener } from './tls-port.ts';

@@ -1,11 +1,18 @@
 import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
-import { endpointSlices, services } from '../../client/resources.ts';
-import type {
-  GatewayPlan,
-  PlannedPolicy,
-  PlannedRouteParent,
-  RouteKind,
+import {
+  endpointSlices,
+  services,
+  customResourceDefinitions,
+  gatewayClasses,
+} from '../../client/resources.ts';
+import {
+  type GatewayPlan,
+  type PlannedPolicy,
+  type PlannedRouteParent,
+  type RouteKind,
+  gatewayController,
+  gatewayGroup,
 } from '../../network/gateway/plan.ts';
 import {
   type AppliedService,
@@ -17,7 +24,14 @@ import {
   routerPorts,
   slicePorts,
 } from '../../network/gateway/service.ts';
-import { gatewayStatus, listenerSetStatus, policyStatus, routeStatus } from '../../network/gateway/status.ts';
+import {
+  gatewayStatus,
+  listenerSetStatus,
+  policyStatus,
+  routeStatus,
+  bundleVersionAnnotation,
+  gatewayClassStatus,
+} from '../../network/gateway/status.ts';
 import { type IPFamily, parseAddress } from '../../objects/address.ts';
 import { isReady, serviceNameLabel, slicesWithoutPods } from '../../objects/endpoints.ts';
 import { jsonEqual } from '../../objects/json.ts';
@@ -259,4 +273,33 @@ function isApplied(wanted: AppliedService, { metadata, spec }: AppliedService): 
     spec.type === wanted.spec.type &&
     jsonEqual(portsOf(spec.ports), portsOf(wanted.spec.ports))
   );
+}
+
+/** The definition by whose version a class is supported: those of one installation have the same. */
+const definition = `gateways.${gatewayGroup}`;
+
+/** Says of each GatewayClass of ours whether it is served, and what we claim of the API. */
+export function gatewayClassLoop(context: ControllerContext): KeyLoop {
+  return new KeyLoop(context, 'gateway_classes', { workers: 1 }, (loop) => {
+    const classes = loop.cache(gatewayClasses);
+    loop.on(classes, ({ object }) => [object.metadata.name ?? '']);
+    return async (name, signal) => {
+      const found = classes.cache.get(name);
+      if (found?.spec.controllerName !== gatewayController) return undefined;
+      const { clients, clock } = loop.context;
+      const { metadata } = await clients.for(customResourceDefinitions).get('', definition, { signal });
+      const version = metadata.annotations?.[bundleVersionAnnotation];
+      const status = gatewayClassStatus(found, version, clock.now());
+      if (jsonEqual(found.status ?? {}, status)) return undefined;
+      const { resourceVersion } = found.metadata;
+      try {
+        await clients
+          .for(gatewayClasses)
+          .mergePatch('', name, { metadata: { resourceVersion }, status }, { subresource: 'status', signal });
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+      return undefined;
+    };
+  });
 }

@@ -209,7 +209,7 @@ describePods('Listeners of the cluster', () => {
   );
 });
 
-/** The socket without a name by which the process inside reaches the API server (host/private-socket.ts). */
+/** The socket without a name by which the process inside reaches the API server (host/sockets.ts). */
 function ownWayOf(pid: number): string {
   const folder = `/proc/${pid}/fd`;
   const descriptor = readdirSync(folder).find((name) => {

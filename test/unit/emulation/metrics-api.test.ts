@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AnswerRates } from '../../../src/emulation/usage.ts';
+import { AnswerRates } from '../../../src/emulation/kubelet-api/node-statistics.ts';
 import { nodeMetrics, podMetrics } from '../../../src/emulation/metrics-api.ts';
 import type { Container, Node, Pod } from '../../../src/objects/types/core.generated.ts';
 

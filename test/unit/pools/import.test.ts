@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { importCilium } from '../../../src/pools/import/read.ts';
+import { importCilium, importKubeVip, runsKubeVip } from '../../../src/pools/import/read.ts';
 import { keepingAssigned } from '../../../src/pools/import/imported.ts';
-import { importKubeVip } from '../../../src/pools/import/kube-vip.ts';
-import { runsKubeVip } from '../../../src/pools/import/kube-vip.ts';
 import { importMetalLB, importMetalLBConfig } from '../../../src/pools/import/metallb.ts';
 import type { MetalLBAnnouncing } from '../../../src/pools/import/metallb-announce.ts';
 import type { KubeObject } from '../../../src/objects/meta.ts';

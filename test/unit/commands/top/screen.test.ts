@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { keysOf } from '../../../../src/commands/top/keys.ts';
+import { keysOf } from '../../../../src/commands/top/terminal.ts';
 import { type Content, lastAnswer, targetOf } from '../../../../src/commands/top/lists.ts';
 import { type Frame, renderScreen } from '../../../../src/commands/top/screen.ts';
 import { firstLook, type Look, pressed, tabs } from '../../../../src/commands/top/state.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { keysOf } from '../../../../src/commands/top/keys.ts';
+import { keysOf } from '../../../../src/commands/top/terminal.ts';
 import {
   firstLook,
   type Look,

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
+import {
+  AllocationState,
+  RangeQueues,
+} from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { specValues, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
-import { RangeQueues } from '../../../../src/controllers/service-allocation/range-queues.ts';
 import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import { service } from './samples.ts';
 

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
-import { newIPAddress } from '../../../../src/controllers/service-allocation/allocation-state.ts';
+import {
+  AllocationState,
+  newIPAddress,
+} from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { planAudit } from '../../../../src/controllers/service-allocation/plan-audit.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { keyOf } from '../../../../src/objects/meta.ts';

@@ -6,7 +6,7 @@ import { localHost } from '../../../../src/host/local-host.ts';
 import { TargetChoice, BackendConnections } from '../../../../src/router/backends.ts';
 import { ClientLimits } from '../../../../src/router/client-limits.ts';
 import { Forward } from '../../../../src/router/forward.ts';
-import { gatewayDecisions } from '../../../../src/router/gateway/decisions.ts';
+import { gatewayDecisions } from '../../../../src/router/decisions.ts';
 import { Mirrors } from '../../../../src/router/gateway/mirrors.ts';
 import { tlsPortListener } from '../../../../src/router/gateway/tls-port.ts';
 import { RouterMetrics } from '../../../../src/router/router-metrics.ts';

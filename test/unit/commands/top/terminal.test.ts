@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keysOf } from '../../../../src/commands/top/keys.ts';
+import { keysOf } from '../../../../src/commands/top/terminal.ts';
 
 test.each([
   ['jq', [{ text: 'j' }, { text: 'q' }]],

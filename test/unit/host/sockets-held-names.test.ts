@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { holdNames } from '../../../src/host/held-names.ts';
+import { holdNames } from '../../../src/host/sockets.ts';
 
 const [one, two, three] = [randomUUID(), randomUUID(), randomUUID()];
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { listenPrivately } from '../../../src/host/private-socket.ts';
+import { listenPrivately } from '../../../src/host/sockets.ts';
 
 let folder = '';
 beforeEach(() => {

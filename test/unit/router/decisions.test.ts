@@ -1,9 +1,9 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { gatewayDecisions } from '../../../../src/router/gateway/decisions.ts';
-import type { HTTPRouteRule } from '../../../../src/objects/types/gateway.ts';
-import { httpRoute, listener } from '../../network/gateway/routes.ts';
+import { gatewayDecisions } from '../../../src/router/decisions.ts';
+import type { HTTPRouteRule } from '../../../src/objects/types/gateway.ts';
+import { httpRoute, listener } from '../network/gateway/routes.ts';
 
 /** What becomes of a GET of `/old?q` for the host a.test. */
 function decided(rule: HTTPRouteRule, rawHeaders: string[] = [], random = 0.5) {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { gatewayController } from '../../../../src/network/gateway/plan.ts';
 import type { GatewayLists } from '../../../../src/network/path/gateway.ts';
 import type { Gateway, GRPCRoute, HTTPRoute, TLSRoute } from '../../../../src/objects/types/gateway.ts';
-import { gatewayRuleRows } from '../../../../src/view/rows/gateways.ts';
+import { gatewayRuleRows } from '../../../../src/view/rows/http.ts';
 import type { HttpRuleRow } from '../../../../src/view/rows/rows.ts';
 
 const named = (name: string, namespace = 'shop') => ({ namespace, name, generation: 1 });

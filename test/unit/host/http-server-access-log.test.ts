@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { accessLine, type LoggedRequest } from '../../../src/host/access-log.ts';
+import { accessLine, type LoggedRequest } from '../../../src/host/http-server.ts';
 
 const request: LoggedRequest = {
   ...{ method: 'GET', url: '/cart?a=1', httpVersion: '1.1', client: '10.244.0.9' },
