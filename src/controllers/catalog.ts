@@ -102,7 +102,7 @@ export const catalog: readonly CatalogEntry[] = [
     on: 'asked',
     needs: 'simulation',
     load: async () => {
-      const { taintEvictionController } = await import('./taint-eviction.ts');
+      const { taintEvictionController } = await import('./nodes/controller.ts');
       return () => simulated(taintEvictionController);
     },
   },

@@ -25,8 +25,8 @@ import { problemRows } from './problems/problems.ts';
 import { announcerRows, egressAddressRows, poolRows } from './rows/addresses.ts';
 import { eventRow, newestWarning } from './rows/events.ts';
 import { gatewayRuleRows, httpRuleRows } from './rows/http.ts';
-import { policyRow } from './rows/policies.ts';
 import {
+  policyRow,
   nodeRow,
   podRow,
   podsOf,

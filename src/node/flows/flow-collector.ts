@@ -13,8 +13,7 @@ import {
 } from '../../client/resources.ts';
 import type { NetlinkHost } from '../../host/host.ts';
 import { type Flow, type FlowFilter, type FlowNews, matchesFlow } from '../../network/flows/flow.ts';
-import { MissingNames } from '../../network/flows/missing-names.ts';
-import { FlowNames } from '../../network/flows/names.ts';
+import { MissingNames, FlowNames } from '../../network/flows/names.ts';
 import { FlowTracker, type RefusedRequest } from '../../network/flows/tracker.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { ForwardingOptions } from '../../network/forwarding/node-plan.ts';

@@ -3,8 +3,11 @@ import { conditionOf, joinKey, keyOf, type ObjectKey, type ObjectName } from '..
 import { controllerOf, isNodeReady, isPodReady } from '../../objects/pods.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import type { EndpointRow, NodeRow, PodRow, PodState, SliceRow, WorkloadRow } from './rows.ts';
+import type { EndpointRow, NodeRow, PodRow, PodState, SliceRow, WorkloadRow, PolicyRow } from './rows.ts';
 import type { Trouble } from './trouble.ts';
+import { policyRules } from '../../network/policy/network-policy.ts';
+import { matchesLabels, renderLabelSelector } from '../../objects/labels/labels.ts';
+import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
 
 /** Pods, what owns them and where they run, and the slices that have them, as rows. */
 
@@ -158,5 +161,29 @@ export function nodeRow(node: Node, pods: number): NodeRow {
     pods,
     ...(trouble === undefined ? {} : { trouble }),
     created: metadata.creationTimestamp ?? '',
+  };
+}
+
+/** @param within the Pods of its namespace; undefined: they are not known. */
+export function policyRow(policy: NetworkPolicy, within: readonly Pod[] | undefined): PolicyRow {
+  const { podSelector, ingress, egress } = policyRules(policy);
+  const { namespace = '', name = '', creationTimestamp = '' } = policy.metadata;
+  const isIdle = within?.some(({ metadata }) => matchesLabels(podSelector, metadata.labels ?? {})) === false;
+  return {
+    ...{ key: keyOf(policy), namespace, name },
+    selector: podSelector === 'nothing' ? 'nothing' : renderLabelSelector(podSelector),
+    isolates: [
+      ...(ingress === undefined ? [] : [{ direction: 'ingress', rules: ingress.length } as const]),
+      ...(egress === undefined ? [] : [{ direction: 'egress', rules: egress.length } as const]),
+    ],
+    ...(isIdle
+      ? {
+          trouble: {
+            reason: 'SelectorMatchesNothing',
+            message: 'no Pod of its namespace has the labels of its podSelector',
+          },
+        }
+      : {}),
+    created: creationTimestamp,
   };
 }

@@ -9,8 +9,7 @@ import { counted, PlaceLink, Reason, Sign, Text } from '../parts/words.tsx';
 import { AnswerError, reachAnswer } from '../state/session.ts';
 import { placeOf, secondText, withQuery } from '../state/place.ts';
 import { filters, isAskedFor, type Shown, shownCells } from './reach-cells.ts';
-import { Deciders, markWords, ReachMatrix, VerdictSign, verdicts } from './reach-matrix.tsx';
-import { ReachPlan } from './reach-plan.tsx';
+import { Deciders, markWords, ReachMatrix, VerdictSign, verdicts, ReachPlan } from './reach-matrix.tsx';
 
 type Asked =
   | { readonly kind: 'answered'; readonly answer: ReachAnswer }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PodRow, ServiceRow } from '../../../../src/view/rows/rows.ts';
-import { policyRow } from '../../../../src/view/rows/policies.ts';
+import { policyRow } from '../../../../src/view/rows/pods.ts';
 import { problemRows, type ProblemSources } from '../../../../src/view/problems/problems.ts';
 
 const none: ProblemSources = {

@@ -5,7 +5,7 @@ import { localHost } from '../../../../src/host/local-host.ts';
 import type { Host } from '../../../../src/host/host.ts';
 import type { PlannedPort } from '../../../../src/network/gateway/plan.ts';
 import { TargetChoice } from '../../../../src/router/backends.ts';
-import { UdpPort } from '../../../../src/router/gateway/udp-port.ts';
+import { UdpPort } from '../../../../src/router/gateway/streams.ts';
 import { FakeClock } from '../../../support/fake-clock.ts';
 import { listener, serviceRule } from '../../network/gateway/routes.ts';
 

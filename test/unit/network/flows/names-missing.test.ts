@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { MissingNames } from '../../../../src/network/flows/missing-names.ts';
+import { MissingNames } from '../../../../src/network/flows/names.ts';
 
 const client = '10.244.0.5';
 const search = ['shop.svc.cluster.local', 'svc.cluster.local', 'cluster.local'];
