@@ -8,6 +8,7 @@ import {
   nameColumn,
   nameOf,
   wideColumn,
+  namedTable,
 } from './table.ts';
 import {
   type JsonRecord,
@@ -85,10 +86,10 @@ function nodeAddress(node: KubeObject, type: string): string {
   return textAt(found, 'address') || '<none>';
 }
 
-export const namespacesTable: TableConverter = {
-  columns: [nameColumn, column('Status', 'Active, or Terminating while its objects are deleted.'), ageColumn],
-  cells: (object, now) => [nameOf(object), textAt(object, 'status', 'phase'), ageOf(object, now)],
-};
+export const namespacesTable = namedTable(
+  [column('Status', 'Active, or Terminating while its objects are deleted.')],
+  (object) => [textAt(object, 'status', 'phase')],
+);
 
 export const eventsTable: TableConverter = {
   columns: [
@@ -138,46 +139,32 @@ function reportingController(event: KubeObject): string {
 
 const dataColumn = column('Data', 'The number of entries.');
 
-export const configMapsTable: TableConverter = {
-  columns: [nameColumn, dataColumn, ageColumn],
-  cells(object, now) {
-    const entries = Object.keys(recordAt(object, 'data')).length;
-    return [nameOf(object), entries + Object.keys(recordAt(object, 'binaryData')).length, ageOf(object, now)];
-  },
-};
+export const configMapsTable = namedTable([dataColumn], (object) => {
+  const entries = Object.keys(recordAt(object, 'data')).length;
+  return [entries + Object.keys(recordAt(object, 'binaryData')).length];
+});
 
-export const secretsTable: TableConverter = {
-  columns: [nameColumn, column('Type', 'The type of the secret.'), dataColumn, ageColumn],
-  cells: (object, now) => [
-    nameOf(object),
-    textAt(object, 'type'),
-    Object.keys(recordAt(object, 'data')).length,
-    ageOf(object, now),
-  ],
-};
+export const secretsTable = namedTable([column('Type', 'The type of the secret.'), dataColumn], (object) => [
+  textAt(object, 'type'),
+  Object.keys(recordAt(object, 'data')).length,
+]);
 
 /** Without the number of secrets, as in kube-apiserver. */
-export const serviceAccountsTable: TableConverter = {
-  columns: [nameColumn, ageColumn],
-  cells: (object, now) => [nameOf(object), ageOf(object, now)],
-};
+export const serviceAccountsTable = namedTable([], () => []);
 
-export const leasesTable: TableConverter = {
-  columns: [nameColumn, column('Holder', 'The identity of the holder.'), ageColumn],
-  cells: (object, now) => [nameOf(object), textAt(object, 'spec', 'holderIdentity'), ageOf(object, now)],
-};
+export const leasesTable = namedTable([column('Holder', 'The identity of the holder.')], (object) => [
+  textAt(object, 'spec', 'holderIdentity'),
+]);
 
 /** RoleBindings and ClusterRoleBindings. */
-export const roleBindingsTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const roleBindingsTable = namedTable(
+  [
     column('Role', 'The role that is granted.'),
-    ageColumn,
     wideColumn('Users', 'Users that get it.'),
     wideColumn('Groups', 'Groups that get it.'),
     wideColumn('ServiceAccounts', 'Service accounts that get it.'),
   ],
-  cells(object, now) {
+  (object) => {
     const subjects = listAt(object, 'subjects');
     const ofKind = (kind: string): string =>
       subjects
@@ -188,21 +175,19 @@ export const roleBindingsTable: TableConverter = {
         })
         .join(', ');
     return [
-      nameOf(object),
       `${textAt(object, 'roleRef', 'kind')}/${textAt(object, 'roleRef', 'name')}`,
-      ageOf(object, now),
       ofKind('User'),
       ofKind('Group'),
       ofKind('ServiceAccount'),
     ];
   },
-};
+);
 
 /** Both kinds of webhook configuration. */
-export const webhookConfigurationsTable: TableConverter = {
-  columns: [nameColumn, column('Webhooks', 'The number of webhooks.', { type: 'integer' }), ageColumn],
-  cells: (object, now) => [nameOf(object), listAt(object, 'webhooks').length, ageOf(object, now)],
-};
+export const webhookConfigurationsTable = namedTable(
+  [column('Webhooks', 'The number of webhooks.', { type: 'integer' })],
+  (object) => [listAt(object, 'webhooks').length],
+);
 
 /** The table of kinds without a converter (apiserver `registry/rest/table.go`), with a date instead of an age. */
 export const otherKindsTable: TableConverter = {
@@ -210,64 +195,40 @@ export const otherKindsTable: TableConverter = {
   cells: (object) => [nameOf(object), object.metadata.creationTimestamp ?? ''],
 };
 
-export const apiServicesTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const apiServicesTable = namedTable(
+  [
     column('Service', 'The Service that answers, Local for this server.'),
     column('Available', 'Whether the group version is served.'),
-    ageColumn,
   ],
-  cells(object, now) {
+  (object) => {
     const service = at(object, 'spec', 'service');
     const available = listAt(object, 'status', 'conditions').find(
       (condition) => textAt(condition, 'type') === 'Available',
     );
     const status = textAt(available, 'status');
     return [
-      nameOf(object),
       service === undefined ? 'Local' : `${textAt(service, 'namespace')}/${textAt(service, 'name')}`,
       available === undefined
         ? 'Unknown'
         : status === 'True'
           ? status
           : `${status} (${textAt(available, 'reason')})`,
-      ageOf(object, now),
     ];
   },
-};
+);
 
 const unset = '<unset>';
 const paramKindColumn = column('ParamKind', 'The kind of its parameters.');
 
-export const validatingAdmissionPoliciesTable: TableConverter = {
-  columns: [
-    nameColumn,
-    column('Validations', 'The number of validations.', { type: 'integer' }),
-    paramKindColumn,
-    ageColumn,
-  ],
-  cells: (object, now) => [
-    nameOf(object),
-    listAt(object, 'spec', 'validations').length,
-    paramKind(object),
-    ageOf(object, now),
-  ],
-};
+export const validatingAdmissionPoliciesTable = namedTable(
+  [column('Validations', 'The number of validations.', { type: 'integer' }), paramKindColumn],
+  (object) => [listAt(object, 'spec', 'validations').length, paramKind(object)],
+);
 
-export const mutatingAdmissionPoliciesTable: TableConverter = {
-  columns: [
-    nameColumn,
-    column('Mutations', 'The number of mutations.', { type: 'integer' }),
-    paramKindColumn,
-    ageColumn,
-  ],
-  cells: (object, now) => [
-    nameOf(object),
-    listAt(object, 'spec', 'mutations').length,
-    paramKind(object),
-    ageOf(object, now),
-  ],
-};
+export const mutatingAdmissionPoliciesTable = namedTable(
+  [column('Mutations', 'The number of mutations.', { type: 'integer' }), paramKindColumn],
+  (object) => [listAt(object, 'spec', 'mutations').length, paramKind(object)],
+);
 
 function paramKind(policy: unknown): string {
   const kind = at(policy, 'spec', 'paramKind');
@@ -275,23 +236,16 @@ function paramKind(policy: unknown): string {
 }
 
 /** Bindings of both kinds of policy. */
-export const policyBindingsTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const policyBindingsTable = namedTable(
+  [
     column('PolicyName', 'The policy that is bound.'),
     column('ParamRef', 'The parameters that it is bound with.'),
-    ageColumn,
   ],
-  cells(object, now) {
+  (object) => {
     const reference = at(object, 'spec', 'paramRef');
-    return [
-      nameOf(object),
-      textAt(object, 'spec', 'policyName'),
-      reference === undefined ? unset : referenceText(reference),
-      ageOf(object, now),
-    ];
+    return [textAt(object, 'spec', 'policyName'), reference === undefined ? unset : referenceText(reference)];
   },
-};
+);
 
 /** The parameters by name, or else by selector; `*` for the namespace where none is named. */
 function referenceText(reference: unknown): string {

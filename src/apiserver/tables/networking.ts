@@ -1,13 +1,13 @@
 import {
   labelsText,
   type TableConverter,
-  ageColumn,
   ageOf,
   column,
   nameColumn,
   nameOf,
   wideColumn,
   selectorText,
+  namedTable,
 } from './table.ts';
 import { at, listAt, numberAt, textAt, recordAt } from '../../objects/json.ts';
 import { joinHostPort } from '../../objects/address.ts';
@@ -21,30 +21,26 @@ import { joinHostPort } from '../../objects/address.ts';
 /** Further entries are counted. */
 const shownEntries = 3;
 
-export const servicesTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const servicesTable = namedTable(
+  [
     column('Type', 'How the Service is exposed: ClusterIP, NodePort, LoadBalancer or ExternalName.'),
     column('Cluster-IP', 'The virtual address inside the cluster, None for a headless Service.'),
     column('External-IP', 'Addresses or names by which the Service is reached from outside.'),
     column('Port(s)', 'The ports of the Service, with their node ports.'),
-    ageColumn,
     wideColumn('Selector', 'Labels of the Pods that serve it.'),
   ],
-  cells(object, now) {
+  (object) => {
     const [clusterIP] = listAt(object, 'spec', 'clusterIPs');
     const ports = listAt(object, 'spec', 'ports').map(portText).join(',');
     return [
-      nameOf(object),
       textAt(object, 'spec', 'type'),
       typeof clusterIP === 'string' ? clusterIP : '<none>',
       externalIP(object),
       ports === '' ? '<none>' : ports,
-      ageOf(object, now),
       labelsText(at(object, 'spec', 'selector')),
     ];
   },
-};
+);
 
 function portText(port: unknown): string {
   const nodePort = numberAt(port, 'nodePort');
@@ -78,9 +74,9 @@ function ingressPoints(object: unknown): string[] {
   return [...new Set(points.filter((point) => point !== ''))].sort();
 }
 
-export const endpointsTable: TableConverter = {
-  columns: [nameColumn, column('Endpoints', 'Addresses and ports that are ready.'), ageColumn],
-  cells(object, now) {
+export const endpointsTable = namedTable(
+  [column('Endpoints', 'Addresses and ports that are ready.')],
+  (object) => {
     const subsets = listAt(object, 'subsets');
     const all = subsets.flatMap((subset) => {
       const addresses = listAt(subset, 'addresses').map((address) => textAt(address, 'ip'));
@@ -89,19 +85,17 @@ export const endpointsTable: TableConverter = {
       return ports.flatMap((port) => addresses.map((address) => joinHostPort(address, port)));
     });
     const text = subsets.length === 0 ? '<none>' : withMore(all);
-    return [nameOf(object), text, ageOf(object, now)];
+    return [text];
   },
-};
+);
 
-export const endpointSlicesTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const endpointSlicesTable = namedTable(
+  [
     column('AddressType', 'IPv4, IPv6 or FQDN.'),
     column('Ports', 'Port numbers that every endpoint of the slice serves.'),
     column('Endpoints', 'Addresses of the endpoints.'),
-    ageColumn,
   ],
-  cells(object, now) {
+  (object) => {
     const ports = listAt(object, 'ports').map((port) => {
       const number = at(port, 'port');
       if (typeof number === 'number') return String(number);
@@ -111,15 +105,9 @@ export const endpointSlicesTable: TableConverter = {
     const addresses = listAt(object, 'endpoints').flatMap((endpoint) =>
       listAt(endpoint, 'addresses').map(String),
     );
-    return [
-      nameOf(object),
-      textAt(object, 'addressType'),
-      withMore(ports) || '<unset>',
-      withMore(addresses) || '<unset>',
-      ageOf(object, now),
-    ];
+    return [textAt(object, 'addressType'), withMore(ports) || '<unset>', withMore(addresses) || '<unset>'];
   },
-};
+);
 
 /** The first entries, and the number of the others. */
 function withMore(entries: readonly string[]): string {
@@ -130,26 +118,22 @@ function withMore(entries: readonly string[]): string {
 /** Rules after so many hosts are counted. */
 const shownHosts = 3;
 
-export const ingressesTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const ingressesTable = namedTable(
+  [
     column('Class', 'The IngressClass that serves it.'),
     column('Hosts', 'Host names of its rules.'),
     column('Address', 'The address of its load balancer.'),
     column('Ports', 'Ports that are open: 443 is added by TLS.'),
-    ageColumn,
   ],
-  cells(object, now) {
+  (object) => {
     return [
-      nameOf(object),
       textAt(object, 'spec', 'ingressClassName') || '<none>',
       hosts(listAt(object, 'spec', 'rules')),
       ingressPoints(object).join(','),
       listAt(object, 'spec', 'tls').length === 0 ? '80' : '80, 443',
-      ageOf(object, now),
     ];
   },
-};
+);
 
 /** The hosts of the rules. As in kube-apiserver, the count of more rules has those without a host too. */
 function hosts(rules: readonly unknown[]): string {
@@ -165,40 +149,29 @@ function hosts(rules: readonly unknown[]): string {
   return more ? `${text} + ${rules.length - shownHosts} more...` : text;
 }
 
-export const ingressClassesTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const ingressClassesTable = namedTable(
+  [
     column('Controller', 'The controller that serves Ingresses of this class.'),
     column('Parameters', 'An object with further settings.'),
-    ageColumn,
   ],
-  cells(object, now) {
+  (object) => {
     const parameters = recordAt(object, 'spec', 'parameters');
     const group = textAt(parameters, 'apiGroup');
     const kind = textAt(parameters, 'kind');
     const reference = `${group === '' ? kind : `${kind}.${group}`}/${textAt(parameters, 'name')}`;
-    return [
-      nameOf(object),
-      textAt(object, 'spec', 'controller'),
-      kind === '' ? '<none>' : reference,
-      ageOf(object, now),
-    ];
+    return [textAt(object, 'spec', 'controller'), kind === '' ? '<none>' : reference];
   },
-};
+);
 
-export const networkPoliciesTable: TableConverter = {
-  columns: [nameColumn, column('Pod-Selector', 'The Pods that the policy applies to.'), ageColumn],
-  cells: (object, now) => [
-    nameOf(object),
-    selectorText(at(object, 'spec', 'podSelector')),
-    ageOf(object, now),
-  ],
-};
+export const networkPoliciesTable = namedTable(
+  [column('Pod-Selector', 'The Pods that the policy applies to.')],
+  (object) => [selectorText(at(object, 'spec', 'podSelector'))],
+);
 
-export const serviceCidrsTable: TableConverter = {
-  columns: [nameColumn, column('CIDRs', 'The ranges that cluster addresses are taken from.'), ageColumn],
-  cells: (object, now) => [nameOf(object), listAt(object, 'spec', 'cidrs').join(','), ageOf(object, now)],
-};
+export const serviceCidrsTable = namedTable(
+  [column('CIDRs', 'The ranges that cluster addresses are taken from.')],
+  (object) => [listAt(object, 'spec', 'cidrs').join(',')],
+);
 
 /** Two columns and three cells: kube-apiserver sends the age without a column for it. */
 export const ipAddressesTable: TableConverter = {

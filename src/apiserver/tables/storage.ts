@@ -1,6 +1,15 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { at, listAt, textAt, numberAt, scalarAt } from '../../objects/json.ts';
-import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
+import {
+  type TableConverter,
+  ageColumn,
+  ageOf,
+  column,
+  nameColumn,
+  nameOf,
+  wideColumn,
+  namedTable,
+} from './table.ts';
 
 /**
  * - Tables of volumes, claims and the statuses of components.
@@ -39,9 +48,8 @@ function volumeModeOf(object: KubeObject): string {
   return textAt(object, 'spec', 'volumeMode') || unset;
 }
 
-export const persistentVolumesTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const persistentVolumesTable = namedTable(
+  [
     column('Capacity', 'Its capacity.'),
     column('Access Modes', 'How nodes may mount it.'),
     column('Reclaim Policy', 'What happens to it when its claim is deleted.'),
@@ -50,13 +58,11 @@ export const persistentVolumesTable: TableConverter = {
     column('StorageClass', 'The class that it belongs to.'),
     column('VolumeAttributesClass', 'The class of its attributes.'),
     column('Reason', 'Why it failed.'),
-    ageColumn,
     wideColumn('VolumeMode', 'A file system or a raw block device.'),
   ],
-  cells(object, now) {
+  (object) => {
     const claim = at(object, 'spec', 'claimRef');
     return [
-      nameOf(object),
       textAt(object, 'spec', 'capacity', 'storage') || '0',
       modesOf(listAt(object, 'spec', 'accessModes')),
       textAt(object, 'spec', 'persistentVolumeReclaimPolicy'),
@@ -65,39 +71,34 @@ export const persistentVolumesTable: TableConverter = {
       classOf(object),
       attributesClassOf(object),
       textAt(object, 'status', 'reason'),
-      ageOf(object, now),
       volumeModeOf(object),
     ];
   },
-};
+);
 
-export const persistentVolumeClaimsTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const persistentVolumeClaimsTable = namedTable(
+  [
     column('Status', 'Whether it is pending, bound or lost.'),
     column('Volume', 'The volume that it is bound to.'),
     column('Capacity', 'The capacity of that volume.'),
     column('Access Modes', 'How nodes may mount that volume.'),
     column('StorageClass', 'The requested class.'),
     column('VolumeAttributesClass', 'The requested class of attributes.'),
-    ageColumn,
     wideColumn('VolumeMode', 'A file system or a raw block device.'),
   ],
-  cells(object, now) {
+  (object) => {
     const bound = textAt(object, 'spec', 'volumeName') !== '';
     return [
-      nameOf(object),
       phaseOf(object),
       textAt(object, 'spec', 'volumeName'),
       bound ? textAt(object, 'status', 'capacity', 'storage') || '0' : '',
       bound ? modesOf(listAt(object, 'status', 'accessModes')) : '',
       classOf(object),
       attributesClassOf(object),
-      ageOf(object, now),
       volumeModeOf(object),
     ];
   },
-};
+);
 
 export const componentStatusesTable: TableConverter = {
   columns: [
@@ -168,67 +169,55 @@ function effectiveDefault(classes: readonly KubeObject[]): KubeObject | undefine
   return first;
 }
 
-export const volumeAttributesClassesTable: TableConverter = {
-  columns: [nameColumn, column('DriverName', 'The driver of its volumes.'), ageColumn],
-  cells: (object, now) => [nameOf(object), textAt(object, 'driverName'), ageOf(object, now)],
-};
+export const volumeAttributesClassesTable = namedTable(
+  [column('DriverName', 'The driver of its volumes.')],
+  (object) => [textAt(object, 'driverName')],
+);
 
-export const volumeAttachmentsTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const volumeAttachmentsTable = namedTable(
+  [
     column('Attacher', 'The driver that attaches the volume.'),
     column('PV', 'The volume.'),
     column('Node', 'The node that it is attached to.'),
     column('Attached', 'Whether it is attached.', boolean),
-    ageColumn,
   ],
-  cells: (object, now) => [
-    nameOf(object),
+  (object) => [
     textAt(object, 'spec', 'attacher'),
     textAt(object, 'spec', 'source', 'persistentVolumeName'),
     textAt(object, 'spec', 'nodeName'),
     at(object, 'status', 'attached') === true,
-    ageOf(object, now),
   ],
-};
+);
 
-export const csiDriversTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const csiDriversTable = namedTable(
+  [
     column('AttachRequired', 'Whether volumes are attached before they are mounted.', boolean),
     column('PodInfoOnMount', 'Whether the driver gets information about the Pod.', boolean),
     column('StorageCapacity', 'Whether Pods are placed by the capacity that the driver publishes.', boolean),
     column('TokenRequests', 'Audiences of the tokens that the driver gets.'),
     column('RequiresRepublish', 'Whether the driver is called periodically.', boolean),
     column('Modes', 'The lifecycle modes of its volumes.'),
-    ageColumn,
   ],
-  cells(object, now) {
+  (object) => {
     const flag = (name: string) => at(object, 'spec', name) === true;
     const requests = at(object, 'spec', 'tokenRequests');
     const audiences = listAt(object, 'spec', 'tokenRequests').map((request) => textAt(request, 'audience'));
     const modes = listAt(object, 'spec', 'volumeLifecycleModes').map(String);
     return [
-      nameOf(object),
       at(object, 'spec', 'attachRequired') !== false,
       flag('podInfoOnMount'),
       flag('storageCapacity'),
       requests === undefined ? unset : audiences.join(','),
       flag('requiresRepublish'),
       modes.length === 0 ? '<none>' : modes.join(','),
-      ageOf(object, now),
     ];
   },
-};
+);
 
-export const csiNodesTable: TableConverter = {
-  columns: [
-    nameColumn,
-    column('Drivers', 'The number of drivers on the node.', { type: 'integer' }),
-    ageColumn,
-  ],
-  cells: (object, now) => [nameOf(object), listAt(object, 'spec', 'drivers').length, ageOf(object, now)],
-};
+export const csiNodesTable = namedTable(
+  [column('Drivers', 'The number of drivers on the node.', { type: 'integer' })],
+  (object) => [listAt(object, 'spec', 'drivers').length],
+);
 
 export const csiStorageCapacitiesTable: TableConverter = {
   columns: [
@@ -260,10 +249,10 @@ export const priorityClassesTable: TableConverter = {
   ],
 };
 
-export const runtimeClassesTable: TableConverter = {
-  columns: [nameColumn, column('Handler', 'The configuration of the container runtime.'), ageColumn],
-  cells: (object, now) => [nameOf(object), textAt(object, 'handler'), ageOf(object, now)],
-};
+export const runtimeClassesTable = namedTable(
+  [column('Handler', 'The configuration of the container runtime.')],
+  (object) => [textAt(object, 'handler')],
+);
 
 export const storageVersionMigrationsTable: TableConverter = {
   columns: [

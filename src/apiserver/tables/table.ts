@@ -250,6 +250,19 @@ export function nameOf(object: KubeObject): string {
   return object.metadata.name ?? '';
 }
 
+/** A table with names first, and ages behind all other columns but the wide ones. @param cells without these two. */
+export function namedTable(
+  columns: readonly TableColumn[],
+  cells: (object: KubeObject, now: number) => readonly unknown[],
+): TableConverter {
+  const firstWide = columns.findIndex(({ priority }) => priority > 0);
+  const at = firstWide === -1 ? columns.length : firstWide;
+  return {
+    columns: [nameColumn, ...columns.toSpliced(at, 0, ageColumn)],
+    cells: (object, now) => [nameOf(object), ...cells(object, now).toSpliced(at, 0, ageOf(object, now))],
+  };
+}
+
 const none = '<none>';
 
 /** Labels as `a=b,c=d`, sorted by key (apimachinery `labels.FormatLabels`). */

@@ -11,6 +11,7 @@ import {
   nameColumn,
   nameOf,
   wideColumn,
+  namedTable,
 } from './table.ts';
 import {
   at,
@@ -233,51 +234,38 @@ export const podTemplatesTable: TableConverter = {
   ],
 };
 
-export const controllerRevisionsTable: TableConverter = {
-  columns: [
-    nameColumn,
-    column('Controller', 'The object that it is a revision of.'),
-    column('Revision', 'Its number.'),
-    ageColumn,
-  ],
-  cells(object, now) {
+export const controllerRevisionsTable = namedTable(
+  [column('Controller', 'The object that it is a revision of.'), column('Revision', 'Its number.')],
+  (object) => {
     const owner = object.metadata.ownerReferences?.find(({ controller }) => controller === true);
     const group = owner?.apiVersion.includes('/') === true ? owner.apiVersion.split('/')[0] : '';
     const kind = owner?.kind.toLowerCase() ?? '';
     return [
-      nameOf(object),
       owner === undefined ? '<none>' : `${group === '' ? kind : `${kind}.${group}`}/${owner.name}`,
       numberAt(object, 'revision'),
-      ageOf(object, now),
     ];
   },
-};
+);
 
-export const podDisruptionBudgetsTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const podDisruptionBudgetsTable = namedTable(
+  [
     column('Min Available', 'Pods that must stay available.'),
     column('Max Unavailable', 'Pods that may be unavailable.'),
     column('Allowed Disruptions', 'Pods that may be evicted now.', integer),
-    ageColumn,
   ],
-  cells: (object, now) => [
-    nameOf(object),
+  (object) => [
     scalarAt(object, 'spec', 'minAvailable') ?? 'N/A',
     scalarAt(object, 'spec', 'maxUnavailable') ?? 'N/A',
     numberAt(object, 'status', 'disruptionsAllowed'),
-    ageOf(object, now),
   ],
-};
+);
 
-export const resourceQuotasTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const resourceQuotasTable = namedTable(
+  [
     column('Request', 'The usage of quotas of requests and counts.'),
     column('Limit', 'The usage of quotas of limits.'),
-    ageColumn,
   ],
-  cells(object, now) {
+  (object) => {
     const hard = recordAt(object, 'status', 'hard');
     const used = recordAt(object, 'status', 'used');
     const entries = Object.keys(hard)
@@ -288,55 +276,39 @@ export const resourceQuotasTable: TableConverter = {
       }));
     const isLimit = ({ name }: { name: string }): boolean => name.startsWith('limits.');
     const join = (list: readonly { text: string }[]): string => list.map(({ text }) => text).join(', ');
-    return [
-      nameOf(object),
-      join(entries.filter((entry) => !isLimit(entry))),
-      join(entries.filter(isLimit)),
-      ageOf(object, now),
-    ];
+    return [join(entries.filter((entry) => !isLimit(entry))), join(entries.filter(isLimit))];
   },
-};
+);
 
 /** Further targets are counted. */
 const shownTargets = 2;
 const unknown = '<unknown>';
 
-export const horizontalPodAutoscalersTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const horizontalPodAutoscalersTable = namedTable(
+  [
     column('Reference', 'The object that is scaled.'),
     column('Targets', 'The current and the desired value of each metric.'),
     column('MinPods', 'The lowest number of Pods.'),
     column('MaxPods', 'The highest number of Pods.'),
     column('Replicas', 'The number of Pods.'),
-    ageColumn,
   ],
-  cells: (object, now) => [
-    nameOf(object),
+  (object) => [
     `${textAt(object, 'spec', 'scaleTargetRef', 'kind')}/${textAt(object, 'spec', 'scaleTargetRef', 'name')}`,
     targetsOf(object),
     scalarAt(object, 'spec', 'minReplicas') ?? '<unset>',
     numberAt(object, 'spec', 'maxReplicas'),
     numberAt(object, 'status', 'currentReplicas'),
-    ageOf(object, now),
   ],
-};
+);
 
 /** The table of the `scale` subresource of all kinds. */
-export const scalesTable: TableConverter = {
-  columns: [
-    nameColumn,
+export const scalesTable = namedTable(
+  [
     column('Desired', 'The desired number of replicas.', { type: 'integer' }),
     column('Available', 'The number of replicas.', { type: 'integer' }),
-    ageColumn,
   ],
-  cells: (object, now) => [
-    nameOf(object),
-    numberAt(object, 'spec', 'replicas'),
-    numberAt(object, 'status', 'replicas'),
-    ageOf(object, now),
-  ],
-};
+  (object) => [numberAt(object, 'spec', 'replicas'), numberAt(object, 'status', 'replicas')],
+);
 
 function targetsOf(object: object): string {
   const readings = listAt(object, 'status', 'currentMetrics');
