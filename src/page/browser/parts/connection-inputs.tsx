@@ -1,6 +1,6 @@
 import { type Choice, ChoiceInput } from './choice-input.tsx';
 import { usePage } from './page-context.ts';
-import { withQuery } from '../state/place.ts';
+import { PlaceSelect } from './view-parts.tsx';
 
 /** What a connection is asked for by: its ends and its protocol. */
 
@@ -44,19 +44,12 @@ export function EndInputs(props: {
 
 /** Chooses the protocol of a place. */
 export function ProtocolSelect(props: { readonly protocol: string; readonly isLabelHidden?: boolean }) {
-  const { place, go } = usePage();
+  const { protocol: value, isLabelHidden = false } = props;
   return (
-    <label class="field small">
-      <span class={props.isLabelHidden === true ? 'hidden' : ''}>protocol</span>
-      <select
-        value={props.protocol}
-        onChange={({ currentTarget }) => go(withQuery(place, { protocol: currentTarget.value }))}
-      >
-        {protocols.map((each) => (
-          <option key={each}>{each}</option>
-        ))}
-      </select>
-    </label>
+    <PlaceSelect
+      {...{ name: 'protocol', label: 'protocol', isLabelHidden, class: 'field small', value }}
+      choices={protocols.map((each) => [each, each] as const)}
+    />
   );
 }
 

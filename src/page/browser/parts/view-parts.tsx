@@ -63,6 +63,64 @@ export function Empty({
   );
 }
 
+/**
+ * A box to check, which the place keeps.
+ *
+ * @param on its word while it is checked. @param off while it is not; absent: it then has none, and else while checked.
+ */
+export function PlaceCheck(props: {
+  readonly name: string;
+  readonly on?: string;
+  readonly off?: string;
+  readonly children: ComponentChildren;
+}) {
+  const { place, go } = usePage();
+  const { name, on, off, children } = props;
+  const value = place.query[name];
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={on === undefined ? value !== off : value === on}
+        onChange={({ currentTarget }) => go(withQuery(place, { [name]: currentTarget.checked ? on : off }))}
+      />{' '}
+      {children}
+    </label>
+  );
+}
+
+/**
+ * A choice, which the place keeps.
+ *
+ * @param value that is chosen. @param choices values with their words.
+ */
+export function PlaceSelect(props: {
+  readonly name: string;
+  readonly label: string;
+  readonly isLabelHidden?: boolean;
+  readonly class?: string;
+  readonly value: string;
+  readonly choices: Iterable<readonly [value: string, words: string]>;
+}) {
+  const { place, go } = usePage();
+  const { name, value } = props;
+  return (
+    <label class={props.class}>
+      <span class={props.isLabelHidden === true ? 'hidden' : undefined}>{props.label} </span>
+      <select
+        value={value}
+        onChange={({ currentTarget }) => go(withQuery(place, { [name]: currentTarget.value }))}
+      >
+        {[...props.choices].map(([each, words]) => (
+          <option key={each} value={each}>
+            {words}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 /** How many rows have changed while their order is held. */
 export function Pending({ count }: { readonly count: number }) {
   const { refreshNow } = usePage();

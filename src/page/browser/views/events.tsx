@@ -6,7 +6,7 @@ import { secondText, withQuery } from '../state/place.ts';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { kubectlLine } from '../parts/command-line.ts';
 import { useHeldOrder } from '../parts/held-order.ts';
-import { Empty, Pending, Toolbar } from '../parts/view-parts.tsx';
+import { Empty, Pending, PlaceCheck, PlaceSelect, Toolbar } from '../parts/view-parts.tsx';
 import { journalAnswer } from '../state/session.ts';
 
 /** The newest first. */
@@ -68,7 +68,7 @@ export function EventTable({ events }: { readonly events: readonly ShownEvent[] 
 
 /** Events of all kinds, with the changes of objects between them, the newest first. */
 export function EventsView() {
-  const { rows, place, go, isCurrent } = usePage();
+  const { rows, place, isCurrent } = usePage();
   const { q = '', kind = '', reason = '', show, changes, ns, about } = place.query;
   const made = useChanges(changes !== '0');
   const all = useMemo(() => {
@@ -87,18 +87,10 @@ export function EventsView() {
   const kinds = [...new Set(all.map((event) => event.about.kind))].toSorted();
   const reasons = [...new Set(all.map((event) => event.reason))].toSorted();
   const choose = (name: 'kind' | 'reason', chosen: string, choices: readonly string[], all: string) => (
-    <label>
-      <span class="hidden">{name} </span>
-      <select
-        value={chosen}
-        onChange={({ currentTarget }) => go(withQuery(place, { [name]: currentTarget.value }))}
-      >
-        <option value="">{all}</option>
-        {choices.map((each) => (
-          <option key={each}>{each}</option>
-        ))}
-      </select>
-    </label>
+    <PlaceSelect
+      {...{ name, label: name, isLabelHidden: true, value: chosen }}
+      choices={[['', all], ...choices.map((each) => [each, each] as const)]}
+    />
   );
   return (
     <div class="view events-view">
@@ -119,26 +111,12 @@ export function EventsView() {
       >
         {choose('kind', kind, kinds, 'all kinds')}
         {choose('reason', reason, reasons, 'all reasons')}
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={show === 'warnings'}
-            onChange={({ currentTarget }) =>
-              go(withQuery(place, { show: currentTarget.checked ? 'warnings' : undefined }))
-            }
-          />{' '}
+        <PlaceCheck name="show" on="warnings">
           only warnings
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={changes !== '0'}
-            onChange={({ currentTarget }) =>
-              go(withQuery(place, { changes: currentTarget.checked ? undefined : '0' }))
-            }
-          />{' '}
+        </PlaceCheck>
+        <PlaceCheck name="changes" off="0">
           changes
-        </label>
+        </PlaceCheck>
         {about !== undefined && (
           <PlaceLink to={withQuery(place, { about: undefined })} class="button">
             about {about} ✕

@@ -8,7 +8,7 @@ import { commandLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
 import { useHeldOrder } from '../parts/held-order.ts';
 import { usePage } from '../parts/page-context.ts';
-import { Empty, Pending, Toolbar } from '../parts/view-parts.tsx';
+import { Empty, Pending, PlaceCheck, PlaceSelect, Toolbar } from '../parts/view-parts.tsx';
 import { type Column, Table } from '../parts/virtual-list.tsx';
 import { Age, counted, digits, PlaceLink, Reason, Sign, Text, type Tone } from '../parts/words.tsx';
 import { type Place, placeOf, withQuery } from '../state/place.ts';
@@ -64,8 +64,12 @@ export function FlowsView() {
         name="flows"
         command={useCommand()}
       >
-        <Switch name="each" label="each by itself" />
-        <Switch name="all" label="with the cluster’s own" />
+        <PlaceCheck name="each" on="1">
+          each by itself
+        </PlaceCheck>
+        <PlaceCheck name="all" on="1">
+          with the cluster’s own
+        </PlaceCheck>
         <button
           type="button"
           aria-pressed={paused !== undefined}
@@ -157,41 +161,16 @@ function Filters() {
         ]}
         onInput={(next) => setTyped({ ...typed, by: next })}
       />
-      <label class="field small">
-        <span>outcome</span>
-        <select
-          value={outcome}
-          onChange={({ currentTarget }) => go(withQuery(place, { outcome: currentTarget.value }))}
-        >
-          {outcomeChoices.map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
+      <PlaceSelect
+        {...{ name: 'outcome', label: 'outcome', class: 'field small', value: outcome }}
+        choices={outcomeChoices}
+      />
       <span class="buttons">
         <button type="submit" disabled={!isChanged}>
           Filter
         </button>
       </span>
     </form>
-  );
-}
-
-function Switch({ name, label }: { readonly name: 'each' | 'all'; readonly label: string }) {
-  const { place, go } = usePage();
-  return (
-    <label class="check">
-      <input
-        type="checkbox"
-        checked={place.query[name] === '1'}
-        onChange={({ currentTarget }) =>
-          go(withQuery(place, { [name]: currentTarget.checked ? '1' : undefined }))
-        }
-      />{' '}
-      {label}
-    </label>
   );
 }
 

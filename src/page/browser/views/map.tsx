@@ -4,7 +4,7 @@ import { commandLine, kubectlLine } from '../parts/command-line.ts';
 import { Command } from '../parts/commands.tsx';
 import { useHeldOrder } from '../parts/held-order.ts';
 import { usePage } from '../parts/page-context.ts';
-import { Empty, Pending, Toolbar } from '../parts/view-parts.tsx';
+import { Empty, Pending, PlaceCheck, PlaceSelect, Toolbar } from '../parts/view-parts.tsx';
 import { lineHeightPx, Table, useRowsInSight } from '../parts/virtual-list.tsx';
 import { counted, digits, PlaceLink, podSigns, Reason, ServiceLink, Sign, Text } from '../parts/words.tsx';
 import { mostPods } from '../../messages.ts';
@@ -60,7 +60,7 @@ function NamespaceChoice({ pods }: { readonly pods: number }) {
 }
 
 function MapOfServices() {
-  const { rows, place, go, isCurrent } = usePage();
+  const { rows, place, isCurrent } = usePage();
   const { q = '', show, type = '', sel, table, ns } = place.query;
   const before = useRef<readonly MapRow[]>([]);
   const all = useMemo(() => (before.current = mapRows(rows, before.current)), [rows, rows.version]);
@@ -92,30 +92,13 @@ function MapOfServices() {
         )}
         hasTable
       >
-        <label>
-          <span class="hidden">type of Service </span>
-          <select
-            value={type}
-            onChange={({ currentTarget }) => go(withQuery(place, { type: currentTarget.value }))}
-          >
-            <option value="">all types</option>
-            {types.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={show === 'problems'}
-            onChange={({ currentTarget }) =>
-              go(withQuery(place, { show: currentTarget.checked ? 'problems' : undefined }))
-            }
-          />{' '}
+        <PlaceSelect
+          {...{ name: 'type', label: 'type of Service', isLabelHidden: true, value: type }}
+          choices={[['', 'all types'], ...types.map((each) => [each, each] as const)]}
+        />
+        <PlaceCheck name="show" on="problems">
           only problems
-        </label>
+        </PlaceCheck>
         <Pending count={held.pending} />
       </Toolbar>
       {found.length === 0 && isCurrent ? (

@@ -3,7 +3,7 @@ import { mostReach, type ReachAnswer, type ReachPlanAnswer } from '../../message
 import { ProtocolSelect, protocols } from '../parts/connection-inputs.tsx';
 import { commandLine } from '../parts/command-line.ts';
 import { usePage } from '../parts/page-context.ts';
-import { Empty, Toolbar } from '../parts/view-parts.tsx';
+import { Empty, PlaceSelect, Toolbar } from '../parts/view-parts.tsx';
 import { Table } from '../parts/virtual-list.tsx';
 import { counted, PlaceLink, Reason, Sign, Text } from '../parts/words.tsx';
 import { AnswerError, reachAnswer } from '../state/session.ts';
@@ -75,20 +75,11 @@ function ReachOf({ ns }: { readonly ns: string }) {
         <Filter label="to" value={to} />
         <ProtocolSelect protocol={protocol} isLabelHidden />
         {hasFlows && (
-          <label class="field small">
-            <span class="hidden">cells</span>
-            <select
-              value={place.query['show'] ?? ''}
-              onChange={({ currentTarget }) => go(withQuery(place, { show: currentTarget.value }))}
-            >
-              <option value="">all cells</option>
-              {Object.entries(filters).map(([value, words]) => (
-                <option key={value} value={value}>
-                  {words}
-                </option>
-              ))}
-            </select>
-          </label>
+          <PlaceSelect
+            {...{ name: 'show', label: 'cells', isLabelHidden: true, class: 'field small' }}
+            value={place.query['show'] ?? ''}
+            choices={[['', 'all cells'], ...Object.entries(filters)]}
+          />
         )}
         <button
           type="button"
