@@ -120,7 +120,7 @@ function groupRow(group: FlowGroup, output: FlowsConfig['output']): readonly str
   const { time, from, service, to, outcomeText, count, perSecond, history, protocol, decidedBy } = group;
   return [
     ...[localTime(time), from, service || '-', to || '-', outcomeText, String(count), String(perSecond)],
-    ...[historyText(history, 10), ...(output === 'wide' ? [protocol] : []), decidedBy || '-'],
+    ...[historyText(history), ...(output === 'wide' ? [protocol] : []), decidedBy || '-'],
   ].map(plain);
 }
 

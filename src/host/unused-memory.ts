@@ -19,6 +19,9 @@ const collection = { growth: 1.2, restingShare: 0.05 };
 /** Bytes of the largest heap that is collected where clients wait: it holds its thread for 0.1 s. */
 const quickHeap = 96 * 2 ** 20;
 
+/** Milliseconds between two looks. */
+const intervalMs = 5000;
+
 /** Linux: `madvise`'s advice that pages are not needed (madvise(2)). */
 const madvDontNeed = 4;
 
@@ -33,12 +36,11 @@ const madvDontNeed = 4;
  *
  * What the system lacks is left out.
  *
- * @param intervalMs milliseconds between two calls.
  * @returns ends it.
  */
-export function returnUnusedMemory(log: Logger, intervalMs = 5000): () => void {
+export function returnUnusedMemory(log: Logger): () => void {
   let loaded: Promise<() => void> | undefined;
-  const collectIfResting = heapCollection(intervalMs, quickHeap, log);
+  const collectIfResting = heapCollection(quickHeap, log);
   let [before, tookMs] = [0, 0];
   const timer = setInterval(() => {
     collectIfResting();
@@ -67,13 +69,13 @@ export function returnUnusedMemory(log: Logger, intervalMs = 5000): () => void {
  * @param largestHeap bytes; one of 350 MiB holds the thread for a second.
  * @returns ends it.
  */
-export function collectHeapAtRest(log: Logger, largestHeap: number, intervalMs = 5000): () => void {
-  const timer = setInterval(heapCollection(intervalMs, largestHeap, log), intervalMs).unref();
+export function collectHeapAtRest(log: Logger, largestHeap: number): () => void {
+  const timer = setInterval(heapCollection(largestHeap, log), intervalMs).unref();
   return () => clearInterval(timer);
 }
 
 /** @returns to be called at each interval: collects when it is time. */
-function heapCollection(intervalMs: number, largestHeap: number, log: Logger): () => void {
+function heapCollection(largestHeap: number, log: Logger): () => void {
   let [last, left] = [0, 0];
   let isPossible = true;
   return () => {

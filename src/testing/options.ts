@@ -126,7 +126,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     readValue(`startApiServer: ${name}`, reader, given[name]);
   const serviceCidrs = read('serviceClusterIpRange', or('10.96.0.0/16', readServiceCidrs));
   const families = serviceCidrs.map(({ range }) => range.family);
-  const nodes = read('nodes', or(0, wholeNumber(0, 1000)));
+  const nodes = read('nodes', or(0, wholeNumber(1000)));
   const allocation = read('allocation', or('server', oneOf('server', 'controller').read));
   const platform = read('platform', or('kubernetes', oneOf(...platforms).read));
   const addressPool = read(
@@ -137,7 +137,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
   return {
     bindAddress: '127.0.0.1',
     extraHosts: [],
-    port: read('port', or(0, wholeNumber(0, 65535))),
+    port: read('port', or(0, wholeNumber(65535))),
     serviceCidrs,
     nodePorts: read('serviceNodePortRange', or('30000-32767', nodePortRange)),
     token: read('token', optional(bearerToken)),
@@ -181,11 +181,11 @@ function or<T>(fallback: unknown, reader: FlagReader<T>): FlagReader<T> {
   return (value) => reader(value === undefined ? fallback : value);
 }
 
-/** A number, both ends included. */
-function wholeNumber(least: number, most: number): FlagReader<number> {
+/** A number from 0 on. @param most included. */
+function wholeNumber(most: number): FlagReader<number> {
   return (value) => {
-    if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
-    throw new WrongValue(`must be a whole number from ${least} to ${most}`);
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= most) return value;
+    throw new WrongValue(`must be a whole number from 0 to ${most}`);
   };
 }
 

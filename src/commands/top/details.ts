@@ -210,8 +210,8 @@ function portLine({
 }
 
 /** `1 Pod`, `2 Pods`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
+export function counted(count: number, one: string): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? one : `${one}s`}`;
 }
 
 function aboutPod(content: Content, row: PodRow): readonly Line[] {

@@ -280,7 +280,7 @@ function flowEntry(group: FlowGroupRow, index: number): Entry {
   return {
     ...{ key, namespaces: [from, service, to].flatMap(namespaceIn), order: String(index) },
     isTroubled: outcome !== 'connected' && outcome !== 'opened',
-    cells: [from, service, to, outcomeText, String(perSecond), historyText(history, 10), decidedBy],
+    cells: [from, service, to, outcomeText, String(perSecond), historyText(history), decidedBy],
     texts: [protocol],
   };
 }

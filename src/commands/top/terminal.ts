@@ -46,7 +46,8 @@ function keyOf(sequence: string): Key | undefined {
 }
 
 /** Whether a terminal can be drawn on: terminals without a name, or of `TERM=dumb`, take lines alone. */
-export function hasScreen(stream: WriteStream, term: string | undefined = process.env['TERM']): boolean {
+export function hasScreen(stream: WriteStream): boolean {
+  const { TERM: term } = process.env;
   return stream.isTTY && term !== undefined && !['', 'dumb', 'unknown'].includes(term);
 }
 

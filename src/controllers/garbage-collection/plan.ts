@@ -40,10 +40,6 @@ export class OwnerGraph {
   /** Owner uid → dependent uids; also for owners that are not in the graph. */
   readonly #dependents = new Map<string, Set<string>>();
 
-  get size(): number {
-    return this.#nodes.size;
-  }
-
   get(uid: string): GraphNode | undefined {
     return this.#nodes.get(uid);
   }

@@ -123,8 +123,8 @@ function* addressesWithoutObject(
   addresses: AddressReader,
 ): Generator<Finding> {
   if (view.type === 'ExternalName') return;
-  const finding = (value: string, reason: AllocationReason, message: string): Finding => {
-    return { kind: 'Service', key: view.key, value, reason, message };
+  const finding = (value: string, message: string): Finding => {
+    return { kind: 'Service', key: view.key, value, reason: 'ClusterIPNotAllocated', message };
   };
   for (const text of view.clusterIPs) {
     const parsed = parseAddress(text);
@@ -132,11 +132,7 @@ function* addressesWithoutObject(
     const { canonical, family } = parsed;
     const object = addresses.get(canonical);
     if (object === undefined) {
-      yield finding(
-        canonical,
-        'ClusterIPNotAllocated',
-        `Cluster IP [${family}]: ${canonical} is not allocated`,
-      );
+      yield finding(canonical, `Cluster IP [${family}]: ${canonical} is not allocated`);
       continue;
     }
     const owner = serviceOf(object);
@@ -144,7 +140,7 @@ function* addressesWithoutObject(
     // The younger of two Services with one address has its own finding.
     if (allocations.usesByOthers(canonical, view.key).length > 0) continue;
     const message = `the ClusterIP [${family}]: ${canonical} for Service ${view.key} has a wrong reference`;
-    yield finding(canonical, 'ClusterIPNotAllocated', message);
+    yield finding(canonical, message);
   }
 }
 

@@ -243,14 +243,13 @@ export interface AttachedInterface {
 export function attachedInterfaces(
   pod: Pod,
   find: (namespace: string, name: string) => NetworkAttachmentDefinition | undefined,
-  rules: AttachmentRules = {},
 ): readonly AttachedInterface[] | undefined {
   const statuses = networkStatusOf(pod);
   if (statuses === undefined) return undefined;
   const byName = new Map(
     statuses.filter((each) => each.default !== true).map((each) => [each.interface, each]),
   );
-  return resolveAttachments(pod, find, rules).flatMap((attachment) => {
+  return resolveAttachments(pod, find).flatMap((attachment) => {
     const status = byName.get(attachment.interface);
     if (status === undefined) return [];
     const addresses = (status.ips ?? []).flatMap((ip) => addressOf(attachment, ip) ?? []);

@@ -163,10 +163,13 @@ class History {
 
 const bars = '▁▂▃▄▅▆▇█';
 
-/** A history as signs, the highest of them the largest number: `▁▃ ▅`. @param width in signs; a divisor of 60. */
-export function historyText(history: readonly number[], width: number): string {
-  const each = Math.ceil(history.length / width);
-  const sums = Array.from({ length: width }, (_, index) =>
+/** Signs of a history; a divisor of 60. */
+const historyWidth = 10;
+
+/** A history as signs, the highest of them the largest number: `▁▃ ▅`. */
+export function historyText(history: readonly number[]): string {
+  const each = Math.ceil(history.length / historyWidth);
+  const sums = Array.from({ length: historyWidth }, (_, index) =>
     history.slice(index * each, (index + 1) * each).reduce((sum, count) => sum + count, 0),
   );
   const most = maxOf(sums);

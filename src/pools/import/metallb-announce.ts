@@ -71,7 +71,7 @@ function foreignPeer(name: string, spec: Readonly<Record<string, unknown>>, note
   const { myASN, peerASN, peerAddress, peerPort, sourceAddress, routerID, holdTime } = spec;
   return {
     ...{ name, myASN, peerASN, peerAddress, peerPort, sourceAddress, routerID, holdTime },
-    nodeSelector: oneSelector(name, 'nodes', selectorsAt(spec['nodeSelectors']), notes),
+    nodeSelector: oneSelector(name, selectorsAt(spec['nodeSelectors']), notes),
     // Off by default there, and on here.
     gracefulRestart: spec['enableGracefulRestart'] === true,
   };
@@ -209,14 +209,15 @@ export function bgpOf(
     ...(peers.length === 0 ? {} : { peers }),
     ...selected,
     ...(communities.size === 0 ? {} : { communities: [...communities] }),
-    ...(isWithin(localPref, 1, 0xffff_ffff) ? { localPreference: localPref } : {}),
-    ...(isWithin(aggregationLength, 1, 31) ? { aggregationLength } : {}),
-    ...(isWithin(aggregationLengthV6, 1, 127) ? { aggregationLengthV6 } : {}),
+    ...(isUpTo(localPref, 0xffff_ffff) ? { localPreference: localPref } : {}),
+    ...(isUpTo(aggregationLength, 31) ? { aggregationLength } : {}),
+    ...(isUpTo(aggregationLengthV6, 127) ? { aggregationLengthV6 } : {}),
   };
 }
 
-function isWithin(value: unknown, least: number, most: number): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
+/** A whole number from 1 on. */
+function isUpTo(value: unknown, most: number): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most;
 }
 
 /** Undefined: its selector cannot be read, and without it all nodes would announce. */
@@ -225,7 +226,7 @@ function nodesOf(
   spec: Readonly<Record<string, unknown>>,
   notes: string[],
 ): { nodeSelector?: LabelSelector } | undefined {
-  const nodeSelector = oneSelector(name, 'nodes', selectorsAt(spec['nodeSelectors']), notes);
+  const nodeSelector = oneSelector(name, selectorsAt(spec['nodeSelectors']), notes);
   if (nodeSelector === undefined) return {};
   const problem = selectorProblem(nodeSelector);
   if (problem === undefined) return { nodeSelector };
@@ -236,7 +237,6 @@ function nodesOf(
 /** One selector for several of which one must match: where all ask for values of one label, they become one list. */
 function oneSelector(
   name: string,
-  what: string,
   selectors: readonly LabelSelector[],
   notes: string[],
 ): LabelSelector | undefined {
@@ -250,7 +250,7 @@ function oneSelector(
   if (key !== undefined && pairs.length === selectors.length && pairs.every(([each]) => each === key)) {
     return { matchExpressions: [{ key, operator: 'In', values: pairs.map(([, value]) => value) }] };
   }
-  notes.push(`${name}: selects ${what} by any of ${selectors.length} selectors; only the first was taken`);
+  notes.push(`${name}: selects nodes by any of ${selectors.length} selectors; only the first was taken`);
   return first;
 }
 

@@ -105,7 +105,7 @@ export class AnswerReader {
     if (found === null) throw new BadAnswerError('the first line of the answer is none of HTTP/1.1');
     const [, minor, digits, reason = ''] = found;
     const status = Number(digits);
-    const rawHeaders = fieldsOf(lines, 1);
+    const rawHeaders = fieldsOf(lines);
     const head = { status, reason, rawHeaders };
     const next = end + 4;
     if (status === 101) {
@@ -177,7 +177,7 @@ export class AnswerReader {
     const end = endOfLines(bytes, at, '\r\n\r\n', 'the trailers');
     if (end === undefined) return undefined;
     const lines = bytes.toString('latin1', at, end).split('\r\n');
-    this.#over(fieldsOf(lines, 1), parts);
+    this.#over(fieldsOf(lines), parts);
     return end + 4;
   }
 
@@ -205,10 +205,10 @@ function endOfLines(bytes: Buffer, at: number, mark: string, what: string): numb
   return undefined;
 }
 
-/** Names and values in turn, of lines from an index on. @throws {BadAnswerError} */
-function fieldsOf(lines: readonly string[], from: number): string[] {
+/** Names and values in turn, of all lines but the first. @throws {BadAnswerError} */
+function fieldsOf(lines: readonly string[]): string[] {
   const fields: string[] = [];
-  for (let i = from; i < lines.length; i++) {
+  for (let i = 1; i < lines.length; i++) {
     const line = lines[i] ?? '';
     const colon = line.indexOf(':');
     const name = line.slice(0, Math.max(colon, 0));

@@ -158,6 +158,6 @@ describe('groups of flows', () => {
 
 it('a history is drawn with its largest number as the highest bar', () => {
   const history = Array.from({ length: 60 }, (_, index) => (index < 6 ? 0 : index < 12 ? 1 : 8));
-  expect(historyText(history, 10)).toBe(' ▁████████');
-  expect(historyText(Array<number>(60).fill(0), 10)).toBe(' '.repeat(10));
+  expect(historyText(history)).toBe(' ▁████████');
+  expect(historyText(Array<number>(60).fill(0))).toBe(' '.repeat(10));
 });
