@@ -37,7 +37,6 @@ const seams = [
   'controllers/service-allocation/allocation-reconciler',
   'emulation/client-pods',
   'emulation/containers/sandbox-runtime',
-  'network/announcing/agent-leaving',
   'network/forwarding/service-plan',
   'network/path/reach-classes',
   'node/announce/lease-io',

@@ -21,7 +21,7 @@ import {
   gatewayLists,
   podOfEvent,
 } from './caches.ts';
-import { problemRows } from './problems/problems.ts';
+import { problemRows } from './rows/problems.ts';
 import { announcerRows, egressAddressRows, poolRows } from './rows/addresses.ts';
 import { eventRow, newestWarning } from './rows/events.ts';
 import { gatewayRuleRows, httpRuleRows } from './rows/http.ts';

@@ -8,7 +8,7 @@ import {
   internalAddresses,
   type KernelState,
 } from './agent-io.ts';
-import { AgentLeaving } from './agent-leaving.ts';
+import { AgentLeaving, LeaseRenewer } from './agent-lease.ts';
 import {
   type AgentReport,
   type AnnouncerLease,
@@ -19,7 +19,6 @@ import {
 import { askEveryMs, type LeaseTimes, longerWaitMs, takeOverAfterMs } from './fence.ts';
 import { SoleAddresses } from './handover.ts';
 import { Layer2Ownership, otherAnnouncers, type Situation } from './layer2-ownership.ts';
-import { LeaseRenewer } from './lease-renewer.ts';
 import { expiredMembers, isAdmitted, Liveness, type Member, ownerOf, votersOf } from './membership.ts';
 
 export interface AnnouncingAgentOptions {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { PodRow, ServiceRow } from '../../../../src/view/rows/rows.ts';
 import { policyRow } from '../../../../src/view/rows/pods.ts';
-import { problemRows, type ProblemSources } from '../../../../src/view/problems/problems.ts';
+import { problemRows, type ProblemSources } from '../../../../src/view/rows/problems.ts';
 
 const none: ProblemSources = {
   ...{ services: [], pods: [], nodes: [], pools: [], announcers: [], httpRules: [], policies: [] },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { defaultLeaseTimes } from '../../../../src/network/announcing/fence.ts';
-import { LeaseRenewer } from '../../../../src/network/announcing/lease-renewer.ts';
+import { LeaseRenewer } from '../../../../src/network/announcing/agent-lease.ts';
 
 const { renewEveryMs } = defaultLeaseTimes;
 const none: ReadonlySet<string> = new Set();

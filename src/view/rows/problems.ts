@@ -10,8 +10,8 @@ import type {
   PoolRow,
   ProblemRow,
   ServiceRow,
-} from '../rows/rows.ts';
-import type { Trouble } from '../rows/trouble.ts';
+} from './rows.ts';
+import type { Trouble } from './trouble.ts';
 
 /** What is wrong in a cluster, of all that is shown. */
 
