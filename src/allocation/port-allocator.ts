@@ -1,7 +1,5 @@
-import { bandOffset } from './address-range.ts';
-import { DenseBitmap } from './bitmap.ts';
-import { randomFree } from './bitmap.ts';
-import { AlreadyAllocatedError, NotInRangeError, RangeFullError } from './address-range.ts';
+import { bandOffset, AlreadyAllocatedError, NotInRangeError, RangeFullError } from './address-range.ts';
+import { DenseBitmap, randomFree } from './bitmap.ts';
 
 /** Hands out ports of one range; protocols share the ports, as in kube-apiserver. */
 export interface PortAllocation {

@@ -5,8 +5,7 @@ import { StatusError } from '../objects/status.ts';
 import { formatMicroTime } from '../objects/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { LogThrottle } from '../telemetry/log.ts';
-import { isAborted } from './clock.ts';
-import type { Clock, Random } from './clock.ts';
+import { isAborted, type Clock, type Random } from './clock.ts';
 import { errorWord, isAlreadyExists, isConflict, isForbidden, isNotFound, isUnreached } from './errors.ts';
 import type { ResourceClient } from './resource-client.ts';
 

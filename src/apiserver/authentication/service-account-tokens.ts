@@ -12,10 +12,9 @@ import {
   verify,
 } from 'node:crypto';
 import { decodeBase64Url } from '../../objects/go-text.ts';
-import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import { isRecord, isStringList, type JsonRecord, recordAt } from '../../objects/json.ts';
 import { credentialId, serviceAccountGroups, serviceAccountUserName } from './users.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
-import { recordAt } from '../../objects/json.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** The options of {@link serviceAccountTokens}. */

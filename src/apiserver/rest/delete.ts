@@ -1,6 +1,5 @@
 import type { KubeObject } from '../../objects/meta.ts';
-import type { StatusError } from '../../objects/status.ts';
-import { conflict, notFound } from '../../objects/status.ts';
+import { type StatusError, conflict, notFound } from '../../objects/status.ts';
 import type { Strategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import type { AdmissionAttributes } from './admission.ts';

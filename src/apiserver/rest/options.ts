@@ -1,5 +1,4 @@
-import type { StatusError } from '../../objects/status.ts';
-import { badRequest, plainError } from '../../objects/status.ts';
+import { type StatusError, badRequest, plainError } from '../../objects/status.ts';
 import { pushAll } from '../../objects/lists.ts';
 import {
   type FieldError,

@@ -1,7 +1,6 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
-import type { Status, StatusError } from '../../objects/status.ts';
-import { notAcceptable, plainError } from '../../objects/status.ts';
+import { type Status, type StatusError, notAcceptable, plainError } from '../../objects/status.ts';
 import { encode } from '../http/reply.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import type { BodyPart, LongBody } from '../http/long-body.ts';
@@ -9,8 +8,7 @@ import { registeredKind } from '../schema/builtin.ts';
 import { writeYaml, yamlParts } from '../schema/yaml/write-yaml.ts';
 import { writeProtobufItem, writeProtobufList } from '../schema/protobuf/write-protobuf.ts';
 import type { StoredObject } from '../storage/storage.ts';
-import { partialMetadata, partialMetadataList } from '../tables/table.ts';
-import { toTable } from '../tables/table.ts';
+import { partialMetadata, partialMetadataList, toTable } from '../tables/table.ts';
 import type { WriteResult } from './create.ts';
 import { convertOne, inOrderOf, type Output, outputOf } from './output.ts';
 import { encodeOf, otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';

@@ -1,14 +1,20 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { StatusError } from '../../objects/status.ts';
-import { conflict, modified, notFound } from '../../objects/status.ts';
+import { StatusError, conflict, modified, notFound } from '../../objects/status.ts';
 import { asReported, invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCommonFields } from '../../registry/generic/metadata.ts';
 import type { StrategyContext, SubresourceStrategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import type { AdmissionAttributes, BodyKind } from './admission.ts';
-import { commit, emptyReservation } from './commit.ts';
-import { matchNamespace } from './system-fields.ts';
+import { commit, emptyReservation, uidMismatch } from './commit.ts';
+import {
+  matchNamespace,
+  checkResourceVersion,
+  checkVersionIsNumber,
+  dedupOwnerReferences,
+  keepSystemFields,
+  wipeSystemFields,
+} from './system-fields.ts';
 import { createObject, type CreateRequest, type WriteResult } from './create.ts';
 import {
   storageKeyOf,
@@ -18,14 +24,6 @@ import {
   invalidSubjectOf,
 } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
-import { uidMismatch } from './commit.ts';
-import {
-  checkResourceVersion,
-  checkVersionIsNumber,
-  dedupOwnerReferences,
-  keepSystemFields,
-  wipeSystemFields,
-} from './system-fields.ts';
 import { runInSlices, TimeSlice } from '../../telemetry/time-slice.ts';
 
 /** A write to an object that exists, or that the write may create. */

@@ -6,8 +6,7 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { decodeAmount, decodeLeaf } from './decode-leaf.ts';
 import { DecodeError, UnmarshalTypeError, Walk } from './decode-walk.ts';
-import type { ParsedJson } from './json.ts';
-import { RawNumber } from './json.ts';
+import { type ParsedJson, RawNumber } from './json.ts';
 import {
   type Field,
   type ListSchema,

@@ -1,7 +1,6 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status.ts';
-import { StatusError } from '../../objects/status.ts';
+import { badRequest, conflict, methodNotAllowed, notFound, StatusError } from '../../objects/status.ts';
 import { invalidObject } from '../../registry/validation/field-errors.ts';
 import type { Scale } from '../../objects/types/autoscaling.generated.ts';
 import {
@@ -13,8 +12,7 @@ import {
 } from '../../registry/generic/scale.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { encode } from '../http/reply.ts';
-import { bodyMediaType, patchType } from '../http/negotiation.ts';
-import { negotiate } from '../http/negotiation.ts';
+import { bodyMediaType, patchType, negotiate } from '../http/negotiation.ts';
 import { checkPatchBody, patchObject } from '../patch/patch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchName, matchNamespace } from '../rest/system-fields.ts';

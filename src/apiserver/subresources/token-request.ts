@@ -9,8 +9,7 @@ import { matchNamespace } from '../rest/system-fields.ts';
 import { outputOf } from '../rest/output.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
-import { admitPosted } from './admit.ts';
-import { readSubresourceBody } from './admit.ts';
+import { admitPosted, readSubresourceBody } from './admit.ts';
 
 const schema = 'io.k8s.api.authentication.v1.TokenRequest';
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema };

@@ -1,5 +1,4 @@
-import type { Comprehension, ComprehensionKind, Expression } from './ast.ts';
-import { SyntaxIssue } from './ast.ts';
+import { type Comprehension, type ComprehensionKind, type Expression, SyntaxIssue } from './ast.ts';
 
 /** Macros with a target, by the form of their arguments: `#` is a variable, `f` the filter, `b` the body. */
 const overItems: ReadonlyMap<string, readonly { readonly kind: ComprehensionKind; readonly form: string }[]> =

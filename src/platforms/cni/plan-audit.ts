@@ -1,7 +1,6 @@
 /** Addresses of further networks that have leaked, are given twice, or are used without being given. */
 import { poolName } from '../../allocation/whereabouts.ts';
-import { AttachmentError } from '../../network/attachments/ipam.ts';
-import type { Ipam } from '../../network/attachments/ipam.ts';
+import { AttachmentError, type Ipam } from '../../network/attachments/ipam.ts';
 import { readNetworkConfig } from '../../network/attachments/network-config.ts';
 import { isAttached, networkStatusOf } from '../../network/attachments/network-status.ts';
 import { parseAddress } from '../../objects/address.ts';

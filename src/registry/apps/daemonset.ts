@@ -3,8 +3,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
-import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/defaults.ts';
+import { setTemplateDefaults, disabledPodFeatures } from '../core/pod/defaults.ts';
 import { templateWarnings, workloadUpdateWarnings } from '../core/pod/warnings.ts';
 import {
   isZeroCount,

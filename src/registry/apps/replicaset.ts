@@ -2,8 +2,7 @@ import type { ReplicaSet, ReplicaSetSpec } from '../../objects/types/apps.genera
 import type { FieldError } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
-import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/defaults.ts';
+import { setTemplateDefaults, disabledPodFeatures } from '../core/pod/defaults.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
 import {
   validateAvailable,

@@ -16,8 +16,7 @@ import {
   validateLabelSelector,
 } from '../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
-import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/defaults.ts';
+import { setTemplateDefaults, disabledPodFeatures } from '../core/pod/defaults.ts';
 import { validatePodTemplate } from '../core/pod/validation.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
 import {

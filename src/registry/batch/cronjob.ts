@@ -4,8 +4,7 @@ import { declarative, type FieldError, invalid, required } from '../validation/f
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { validateGeneratedSelector, validateJobSpec } from './job.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
-import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/defaults.ts';
+import { setTemplateDefaults, disabledPodFeatures } from '../core/pod/defaults.ts';
 import { pushChoiceErrors } from '../core/pod/field-checks.ts';
 import { validateNonNegative } from '../core/podtemplate.ts';
 import { scheduleFault } from '../../objects/formats/cron-schedule.ts';

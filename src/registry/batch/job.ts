@@ -6,8 +6,7 @@ import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generi
 import { labelSelectorMatches, validateLabelSelector } from '../validation/label-selector.ts';
 import { validateImmutableField } from '../generic/metadata.ts';
 import { isDNS1123Label, nameIsDNSSubdomain } from '../../objects/names.ts';
-import { setTemplateDefaults } from '../core/pod/defaults.ts';
-import { disabledPodFeatures } from '../core/pod/defaults.ts';
+import { setTemplateDefaults, disabledPodFeatures } from '../core/pod/defaults.ts';
 
 import { validatePodTemplate } from '../core/pod/validation.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';

@@ -2,8 +2,7 @@ import type { PodTemplate, PodTemplateSpec } from '../../objects/types/core.gene
 import { jsonEqual } from '../../objects/json.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
-import { setTemplateDefaults } from './pod/defaults.ts';
-import { disabledPodFeatures } from './pod/defaults.ts';
+import { setTemplateDefaults, disabledPodFeatures } from './pod/defaults.ts';
 import { validatePodTemplate } from './pod/validation.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import {

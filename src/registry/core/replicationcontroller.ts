@@ -3,8 +3,7 @@ import { containsLabels } from '../../objects/labels/labels.ts';
 import { declarative, type FieldError, required } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
-import { setTemplateDefaults } from './pod/defaults.ts';
-import { disabledPodFeatures } from './pod/defaults.ts';
+import { setTemplateDefaults, disabledPodFeatures } from './pod/defaults.ts';
 
 import { workloadUpdateWarnings, workloadWarnings } from './pod/warnings.ts';
 import {

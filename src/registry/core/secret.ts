@@ -2,8 +2,7 @@ import type { Secret } from '../../objects/types/core.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { maxDataBytes, pushKeyErrors, validateImmutable } from './configmap.ts';
 import { type FieldError, invalid, required, tooLong } from '../validation/field-errors.ts';
-import { genericStrategy } from '../generic/generic.ts';
-import { readJsonObject } from '../generic/generic.ts';
+import { genericStrategy, readJsonObject } from '../generic/generic.ts';
 import { validateImmutableField } from '../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 

@@ -1,10 +1,8 @@
 import type { JsonRecord } from '../../../objects/json.ts';
 import type { DiscoveredResource } from '../discovered-resource.ts';
 import { fullVersion } from '../../../objects/kubernetes-version.ts';
-import { type Components, closure, reference } from './components.ts';
-import { publishedSchema } from './components.ts';
-import { type Operation, pathItemsOf, pathItem, answerTypes } from './operations.ts';
-import type { Parameter } from './operations.ts';
+import { type Components, closure, reference, publishedSchema } from './components.ts';
+import { type Operation, pathItemsOf, pathItem, answerTypes, type Parameter } from './operations.ts';
 
 /** The `info` of documents of both versions. */
 export function documentInfo(): JsonRecord {

@@ -5,8 +5,8 @@ import { StatusError } from '../../../objects/status.ts';
 import { resultOf } from '../../../objects/lists.ts';
 import type { OwnableFields } from '../../../registry/generic/strategy.ts';
 import { type StructSchema, zeroValue } from '../../schema/schema.ts';
-import { changedFields, removedFields } from './typed-value.ts';
-import { emptySet, isEmptySet, union } from './field-set.ts';
+import { changedFields, removedFields, shapeOf } from './typed-value.ts';
+import { emptySet, isEmptySet, union, PathElementError } from './field-set.ts';
 import {
   capUpdaters,
   decodeManagers,
@@ -17,17 +17,13 @@ import {
   managerId,
   type Managers,
   takeFields,
-} from './managers.ts';
-import {
   type Changes,
   type ChangesByVersion,
   Conversions,
   noOtherVersions,
   type OtherVersions,
 } from './managers.ts';
-import { PathElementError } from './field-set.ts';
 import { onlyOwnable, stripUnowned } from './conflicts.ts';
-import { shapeOf } from './typed-value.ts';
 
 export interface UpdateToTrack {
   readonly schema: StructSchema;

@@ -4,9 +4,8 @@
  */
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
 import { notAcceptable } from '../../../objects/status.ts';
-import { type MessageField, messageOfKind, protobufMessage } from './wire.ts';
+import { type MessageField, messageOfKind, protobufMessage, WireWriter } from './wire.ts';
 import { parseVersion } from '../builtin.ts';
-import { WireWriter } from './wire.ts';
 
 const prefix = Buffer.from('k8s\0');
 

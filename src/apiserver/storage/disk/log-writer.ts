@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { logFile } from './files.ts';
-import type { FileLayer, WritableFile } from './files.ts';
+import { logFile, type FileLayer, type WritableFile } from './files.ts';
 import { encodeFileHeader, fileHeaderSize } from './frames.ts';
 
 /** A log that can be appended to. */

@@ -1,9 +1,7 @@
 import path from 'node:path';
-import { MultiVersionStore, type MultiVersionOptions } from '../multi-version.ts';
-import { loadedVersion } from '../multi-version.ts';
+import { MultiVersionStore, type MultiVersionOptions, loadedVersion } from '../multi-version.ts';
 import { DamagedStorageError } from './directory-lock.ts';
-import { listDirectory, logFile, removeBefore, snapshotFile } from './files.ts';
-import type { FileLayer } from './files.ts';
+import { listDirectory, logFile, removeBefore, snapshotFile, type FileLayer } from './files.ts';
 import { FrameReader } from './frames.ts';
 import { createLogFile, LogWriter } from './log-writer.ts';
 import { decodeGroup } from './records.ts';

@@ -1,13 +1,10 @@
 import { randomInt } from 'node:crypto';
-import type { StoreState } from '../multi-version.ts';
+import { type StoreState, loadedVersion } from '../multi-version.ts';
 import { treeFromSorted, treeSlice } from '../ordered-tree.ts';
 import type { StoredObject } from '../storage.ts';
-import { loadedVersion } from '../multi-version.ts';
 import { DamagedStorageError } from './directory-lock.ts';
-import { snapshotFile, unfinishedFile } from './files.ts';
-import type { FileLayer } from './files.ts';
-import { FrameReader } from './frames.ts';
-import { encodeFileHeader, fileHeaderSize } from './frames.ts';
+import { snapshotFile, unfinishedFile, type FileLayer } from './files.ts';
+import { FrameReader, encodeFileHeader, fileHeaderSize } from './frames.ts';
 import { decodeSnapshotPart, encodeEnd, encodeObjects } from './records.ts';
 
 /** A frame of a snapshot has about so many bytes, or one object. */

@@ -9,9 +9,8 @@ import { jsonPatchType, patchStructs } from '../../../cel/environment.ts';
 import type { Program } from '../../../cel/program.ts';
 import { type CelType, listType } from '../../../cel/types.ts';
 import { EvaluationError, isList, isMap, listItems, StructValue, type Value } from '../../../cel/values.ts';
-import { conditionsHold } from '../expressions.ts';
+import { conditionsHold, type PolicyInput } from '../expressions.ts';
 import { bindPolicy, policyBudget, policyScope, perCallLimit, type PolicyScope } from './evaluate.ts';
-import type { PolicyInput } from '../expressions.ts';
 
 /** The result of one mutation: fields to merge into the object, or operations on it. */
 export type Patch =

@@ -16,8 +16,7 @@ import {
   type Value,
 } from '../../../cel/values.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
-import { isEmbedded, withTypeMeta } from './decl-type.ts';
-import { escapeName, unescapeName } from './decl-type.ts';
+import { isEmbedded, withTypeMeta, escapeName, unescapeName } from './decl-type.ts';
 
 /** @throws {EvaluationError} when the part does not match the schema. */
 export function toValue(schema: JSONSchemaProps, data: unknown): Value {

@@ -12,9 +12,8 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { listMapKeyOf } from '../schema/validate-value.ts';
-import { compileRules, type CompiledRule } from './compile-rules.ts';
+import { compileRules, type CompiledRule, hasRules } from './compile-rules.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
-import { hasRules } from './compile-rules.ts';
 import { toValue } from './schema-values.ts';
 
 /** Units of cost for one evaluation, and for all of one object (`apiserver/pkg/apis/cel/config.go`). */

@@ -1,12 +1,10 @@
 import { AllocationError, AlreadyAllocatedError, RangeFullError } from '../../../allocation/address-range.ts';
 import type { PortAllocation } from '../../../allocation/port-allocator.ts';
-import { parseAddress } from '../../../objects/address.ts';
+import { parseAddress, type IPFamily } from '../../../objects/address.ts';
 import { goQuote } from '../../../objects/go-text.ts';
-import type { IPFamily } from '../../../objects/address.ts';
 import type { Service } from '../../../objects/types/core.generated.ts';
 import type { IPAddress } from '../../../objects/types/networking.generated.ts';
-import type { StatusError } from '../../../objects/status.ts';
-import { internalError } from '../../../objects/status.ts';
+import { type StatusError, internalError } from '../../../objects/status.ts';
 import { invalid, invalidObject, required } from '../../validation/field-errors.ts';
 import { nameIsPathSegment } from '../../../objects/names.ts';
 import type { Reservation, SideObject, SideObjectKey, StrategyContext } from '../../generic/strategy.ts';
