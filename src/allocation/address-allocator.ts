@@ -1,4 +1,4 @@
-import { formatAddress, formatV4, formatV6Words, parseStrictAddress } from '../objects/address.ts';
+import { formatV4, formatV6Words, parseStrictAddress } from '../objects/address.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { AddressRange, ServiceCidr } from './address-range.ts';
 import { randomFree, type Bitmap } from './bitmap.ts';
@@ -10,41 +10,6 @@ import {
   RangeFullError,
 } from './address-range.ts';
 
-/** Allocates the addresses of one range. Addresses are canonical text, as in `spec.clusterIPs`. */
-export interface AddressAllocation {
-  readonly family: IPFamily;
-  /** The range as users write it. */
-  readonly range: string;
-  /**
-   * Takes one address, from either band.
-   *
-   * @throws {NotCanonicalError} when the text is not a canonical address.
-   * @throws {NotInRangeError} when it is outside of the range, or the network or broadcast address.
-   * @throws {AlreadyAllocatedError} when it is allocated.
-   */
-  allocate(address: string): void;
-  /**
-   * Takes a free address: from a random start in the dynamic band, with wrap; when that is full, from the static.
-   *
-   * @param random gives numbers in [0, 1).
-   * @throws {RangeFullError} when both bands are.
-   */
-  allocateNext(random: () => number): string;
-  /** Gives an address back; false if it was not taken. */
-  release(address: string): boolean;
-  has(address: string): boolean;
-}
-
-/**
- * The allocated addresses as data: runs of offsets `[first, count, first, count, …]`, and addresses beyond 2^52 as
- * text.
- */
-export interface AllocatorSnapshot {
-  readonly range: string;
-  readonly runs: readonly number[];
-  readonly far: readonly string[];
-}
-
 /**
  * Offsets beyond this are taken only by explicit request: four quadrillion are enough for random picks, and offsets
  * stay exact numbers.
@@ -52,7 +17,8 @@ export interface AllocatorSnapshot {
 const nearLimit = 2n ** 52n;
 
 /**
- * The allocator of one Service CIDR, or of the Pod addresses of a node, as a bitmap over its usable addresses.
+ * The allocator of one Service CIDR, or of the Pod addresses of a node, as a bitmap over its usable addresses. Addresses
+ * are canonical text, as in `spec.clusterIPs`.
  *
  *     network   first            first+band                  last   broadcast
  *        |        |---- static ----|-------- dynamic ---------|        |
@@ -62,12 +28,12 @@ const nearLimit = 2n ** 52n;
  *
  * (KEP-3070; `pkg/registry/core/service/ipallocator`.)
  */
-export class AddressAllocator implements AddressAllocation {
+export class AddressAllocator {
   readonly family: IPFamily;
+  /** The range as users write it. */
   readonly range: string;
   readonly #usable: AddressRange;
   readonly #staticBand: number;
-  readonly #base: string;
   readonly #firstWords: readonly [number, number, number, number]; // of the first usable address, IPv6
   readonly #taken: Bitmap; // offset in the usable range
   readonly #far = new Set<bigint>(); // values with an offset of nearLimit and more
@@ -77,7 +43,6 @@ export class AddressAllocator implements AddressAllocation {
     this.range = cidr.range.text;
     this.#usable = cidr.usable;
     this.#staticBand = Math.min(cidr.staticBand, Number(cidr.usable.size));
-    this.#base = cidr.base;
     const word = (shift: bigint): number => Number(BigInt.asUintN(32, cidr.usable.first >> shift));
     this.#firstWords = [word(96n), word(64n), word(32n), word(0n)];
     this.#taken = createBitmap(Number(cidr.usable.size < nearLimit ? cidr.usable.size : nearLimit));
@@ -99,11 +64,24 @@ export class AddressAllocator implements AddressAllocation {
     return parsed?.canonical === address && this.#usable.contains(parsed.family, parsed.value);
   }
 
+  /**
+   * Takes one address, from either band.
+   *
+   * @throws {NotCanonicalError} when the text is not a canonical address.
+   * @throws {NotInRangeError} when it is outside of the range, or the network or broadcast address.
+   * @throws {AlreadyAllocatedError} when it is allocated.
+   */
   allocate(address: string): void {
     const value = this.#valueOf(address);
     if (!this.#allocate(value)) throw new AlreadyAllocatedError('IP', address);
   }
 
+  /**
+   * Takes a free address: from a random start in the dynamic band, with wrap; when that is full, from the static.
+   *
+   * @param random gives numbers in [0, 1).
+   * @throws {RangeFullError} when both bands are.
+   */
   allocateNext(random: () => number): string {
     const { size } = this.#taken;
     let offset = randomFree(this.#taken, this.#staticBand, size, random);
@@ -113,6 +91,7 @@ export class AddressAllocator implements AddressAllocation {
     return this.#textAt(offset);
   }
 
+  /** Gives an address back; false if it was not taken. */
   release(address: string): boolean {
     const value = this.#find(address);
     if (value === undefined) return false;
@@ -125,58 +104,6 @@ export class AddressAllocator implements AddressAllocation {
     if (value === undefined) return false;
     const offset = Number(value - this.#usable.first);
     return offset < this.#taken.size ? this.#taken.has(offset) : this.#far.has(value);
-  }
-
-  /** Calls back with each address taken, in rising order. */
-  forEach(callback: (address: string) => void): void {
-    for (let at = this.#taken.nextUsed(0); at >= 0; at = this.#taken.nextUsed(at + 1))
-      callback(this.#textAt(at));
-    for (const value of this.#sortedFar()) callback(formatAddress(this.family, value));
-  }
-
-  snapshot(): AllocatorSnapshot {
-    const runs: number[] = [];
-    let at = this.#taken.nextUsed(0);
-    while (at >= 0) {
-      const next = this.#taken.nextFree(at);
-      const end = next < 0 ? this.#taken.size : next;
-      runs.push(at, end - at);
-      at = this.#taken.nextUsed(end);
-    }
-    return {
-      range: this.range,
-      runs,
-      far: this.#sortedFar().map((value) => formatAddress(this.family, value)),
-    };
-  }
-
-  /** Allocates the addresses of a snapshot of the same range, in an empty allocator. */
-  restore(snapshot: AllocatorSnapshot): void {
-    if (snapshot.range !== this.range) throw new NotInRangeError('IP', snapshot.range, this.range);
-    for (let i = 0; i + 1 < snapshot.runs.length; i += 2) {
-      const first = snapshot.runs[i] ?? 0;
-      const end = Math.min(first + (snapshot.runs[i + 1] ?? 0), this.#taken.size);
-      for (let offset = first; offset < end; offset++) this.#taken.set(offset);
-    }
-    for (const address of snapshot.far) this.#allocate(this.#valueOf(address));
-  }
-
-  /**
-   * The allocations of a dry run, without effect, as kube-apiserver answers them: an explicit address is only
-   * checked against the range (a taken one passes), and a picked one is the network's own address.
-   */
-  dryRun(): AddressAllocation {
-    return {
-      family: this.family,
-      range: this.range,
-      allocate: (address) => void this.#valueOf(address),
-      allocateNext: () => {
-        if (this.free === 0) throw new RangeFullError();
-        return this.#base;
-      },
-      release: () => false,
-      has: (address) => this.has(address),
-    };
   }
 
   #valueOf(address: string): bigint {
@@ -209,9 +136,5 @@ export class AddressAllocator implements AddressAllocation {
     const middle = c + Math.floor(offset / 2 ** 32) + (low >= 2 ** 32 ? 1 : 0);
     const high = b + (middle >= 2 ** 32 ? 1 : 0);
     return formatV6Words(high >= 2 ** 32 ? a + 1 : a, high >>> 0, middle >>> 0, low >>> 0);
-  }
-
-  #sortedFar(): bigint[] {
-    return [...this.#far].sort((a, b) => (a < b ? -1 : 1));
   }
 }

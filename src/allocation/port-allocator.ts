@@ -3,8 +3,6 @@ import { DenseBitmap, randomFree } from './bitmap.ts';
 
 /** Hands out ports of one range; protocols share the ports, as in kube-apiserver. */
 export interface PortAllocation {
-  /** The range as users write it: `30000-32767`. */
-  readonly range: string;
   /**
    * Takes one port, from either band.
    *
@@ -19,9 +17,6 @@ export interface PortAllocation {
    * @throws {RangeFullError}
    */
   allocateNext(random: () => number): number;
-  /** Gives a port back; false if it was not taken. */
-  release(port: number): boolean;
-  has(port: number): boolean;
 }
 
 /** First and last port of a range, both included. */
@@ -55,6 +50,7 @@ export function parsePortRange(text: string): PortRange | undefined {
  * (KEP-3668; `pkg/registry/core/service/portallocator`. The default range keeps 30000 to 30085 for explicit ports.)
  */
 export class PortAllocator implements PortAllocation {
+  /** The range as users write it: `30000-32767`. */
   readonly range: string;
   readonly #first: number;
   readonly #band: number;
@@ -96,6 +92,7 @@ export class PortAllocator implements PortAllocation {
     return this.#first + offset;
   }
 
+  /** Gives a port back; false if it was not taken. */
   release(port: number): boolean {
     const offset = this.#offsetOf(port);
     return offset !== undefined && this.#taken.clear(offset);
@@ -106,16 +103,11 @@ export class PortAllocator implements PortAllocation {
     return offset !== undefined && this.#taken.has(offset);
   }
 
-  /** Calls back with each port taken, in rising order. */
-  forEach(callback: (port: number) => void): void {
-    for (let at = this.#taken.nextUsed(0); at >= 0; at = this.#taken.nextUsed(at + 1))
-      callback(this.#first + at);
-  }
-
   /** The ports taken, rising. */
   snapshot(): number[] {
     const ports: number[] = [];
-    this.forEach((port) => ports.push(port));
+    for (let at = this.#taken.nextUsed(0); at >= 0; at = this.#taken.nextUsed(at + 1))
+      ports.push(this.#first + at);
     return ports;
   }
 
@@ -144,19 +136,17 @@ export class PortAllocator implements PortAllocation {
 
 /** Remembers what its own request took, so that one request cannot take a port twice. */
 class DryRunPorts implements PortAllocation {
-  readonly range: string;
   readonly #real: PortAllocator;
   readonly #mine = new Set<number>();
   /** The largest port taken so far. */
   #last: number | undefined;
 
   constructor(real: PortAllocator) {
-    this.range = real.range;
     this.#real = real;
   }
 
   allocate(port: number): void {
-    if (this.has(port)) throw new AlreadyAllocatedError('port', port);
+    if (this.#mine.has(port) || this.#real.has(port)) throw new AlreadyAllocatedError('port', port);
     this.#mine.add(port);
     this.#last = Math.max(this.#last ?? port, port);
   }
@@ -166,13 +156,5 @@ class DryRunPorts implements PortAllocation {
     this.#last = port;
     this.#mine.add(port);
     return port;
-  }
-
-  release(port: number): boolean {
-    return this.#mine.delete(port);
-  }
-
-  has(port: number): boolean {
-    return this.#mine.has(port) || this.#real.has(port);
   }
 }

@@ -107,7 +107,7 @@ export class AvailabilityTracker implements Transport {
   }
 
   stream(path: string, options: StreamOptions = {}): Promise<ApiStream> {
-    return this.#note(this.#transport.stream(path, options), options.timeoutMs);
+    return this.#note(this.#transport.stream(path, options));
   }
 
   close(): Promise<void> {

@@ -161,7 +161,7 @@ export class HttpTransport implements Transport {
 
   async stream(path: string, options: StreamOptions = {}): Promise<ApiStream> {
     const what = `GET ${this.server}${path}`;
-    const deadline = new Deadline(options.timeoutMs ?? streamTimeoutMs, options.signal);
+    const deadline = new Deadline(streamTimeoutMs, options.signal);
     let code = '<error>';
     try {
       const response = await this.#sendUntilAnswered('GET', path, options, deadline, 'streams');

@@ -40,8 +40,6 @@ export interface ListRequestOptions extends CallOptions {
   readonly fieldSelector?: string;
   readonly limit?: number;
   readonly continue?: string;
-  readonly resourceVersion?: string;
-  readonly resourceVersionMatch?: 'Exact' | 'NotOlderThan';
 }
 
 /** One page of a list. */
@@ -57,7 +55,6 @@ export interface DeleteOptions extends CallOptions {
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
   readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';
   readonly gracePeriodSeconds?: number;
-  readonly dryRun?: boolean;
 }
 
 /** Bytes of a page that take about 10 ms to parse. */
@@ -197,7 +194,7 @@ export class ResourceClient<T extends KubeObject> {
 
   /** Resolves when the server has accepted the delete; the object may exist until its finalizers are removed. */
   async delete(namespace: string, name: string, options: DeleteOptions = {}): Promise<void> {
-    const { preconditions, propagationPolicy, gracePeriodSeconds, dryRun } = options;
+    const { preconditions, propagationPolicy, gracePeriodSeconds } = options;
     await this.#transport.request('DELETE', this.path(namespace, name), {
       body: {
         kind: 'DeleteOptions',
@@ -205,7 +202,6 @@ export class ResourceClient<T extends KubeObject> {
         preconditions,
         propagationPolicy,
         gracePeriodSeconds,
-        dryRun: dryRun === true ? ['All'] : undefined,
       },
       ...callOptions(options),
     });

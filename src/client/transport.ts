@@ -26,10 +26,6 @@ export interface StreamOptions {
   readonly query?: QueryParameters;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Milliseconds until the headers must have arrived; default 30,000. The body has no deadline: use a watchdog. */
-  readonly timeoutMs?: number;
-  /** As in {@link RequestOptions}. */
-  readonly maxRetries?: number;
 }
 
 /** A whole answer with a status below 400. */

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { AddressAllocator } from '../../../src/allocation/address-allocator.ts';
 import { parseServiceCidr } from '../../../src/allocation/address-range.ts';
+import { parseAddress } from '../../../src/objects/address.ts';
 import {
   AllocationError,
   AlreadyAllocatedError,
@@ -43,17 +44,10 @@ describe('AddressAllocator', () => {
       expect(new Set(all).size).toBe(total);
       expect(() => allocator.allocateNext(seeded(1))).toThrow(RangeFullError);
       expect(() => allocator.allocateNext(seeded(1))).toThrow('range is full');
-      const band = allocatorOf(text);
-      const staticPart = new Set<string>();
-      const every = [...all].sort();
-      band.forEach(() => expect.unreachable());
-      for (const address of every) band.allocate(address);
-      const rising: string[] = [];
-      band.forEach((address) => rising.push(address));
-      rising.slice(0, cidr?.staticBand).forEach((address) => staticPart.add(address));
-      expect(all.slice(total - (cidr?.staticBand ?? 0)).every((address) => staticPart.has(address))).toBe(
-        true,
-      );
+      const valueOf = (address: string): bigint => parseAddress(address)?.value ?? 0n;
+      const band = BigInt(cidr?.staticBand ?? 0);
+      const end = (cidr?.usable.first ?? 0n) + band;
+      expect(all.slice(total - Number(band)).every((address) => valueOf(address) < end)).toBe(true);
     },
   );
 
@@ -90,34 +84,11 @@ describe('AddressAllocator', () => {
     expect(picked.size).toBe(1000);
     expect(allocator.used).toBe(1002);
     expect(allocator.free).toBe(Number((1n << 64n) - 1003n));
-    const again = allocatorOf('fd00:1:2:3::/64');
-    again.restore(allocator.snapshot());
-    expect(again.snapshot()).toEqual(allocator.snapshot());
-    for (const address of picked) expect(again.release(address)).toBe(true);
-    expect(again.has(far)).toBe(true);
-    expect(again.release(far)).toBe(true);
-    expect(again.release(far)).toBe(false);
-    expect(again.used).toBe(1);
-  });
-
-  test('a dry run answers like kube-apiserver and takes nothing', () => {
-    const allocator = allocatorOf('10.0.0.0/24');
-    allocator.allocate('10.0.0.5');
-    const dry = allocator.dryRun();
-    dry.allocate('10.0.0.5');
-    expect(dry.allocateNext(seeded(1))).toBe('10.0.0.0');
-    expect(() => dry.allocate('10.0.0.255')).toThrow(NotInRangeError);
-    expect(dry.release('10.0.0.5')).toBe(false);
-    expect(dry.has('10.0.0.5')).toBe(true);
+    for (const address of picked) expect(allocator.release(address)).toBe(true);
+    expect(allocator.has(far)).toBe(true);
+    expect(allocator.release(far)).toBe(true);
+    expect(allocator.release(far)).toBe(false);
     expect(allocator.used).toBe(1);
-    drain(allocator, seeded(2));
-    expect(() => dry.allocateNext(seeded(1))).toThrow(RangeFullError);
-  });
-
-  test('refuses the snapshot of another range', () => {
-    expect(() => allocatorOf('10.0.0.0/24').restore(allocatorOf('10.0.1.0/24').snapshot())).toThrow(
-      NotInRangeError,
-    );
   });
 
   test('behaves like a set of addresses over random histories', () => {
@@ -157,12 +128,10 @@ describe('AddressAllocator', () => {
             }
             expect(allocator.used).toBe(model.size);
           }
-          const seen = new Set<string>();
-          allocator.forEach((address) => seen.add(address));
-          expect(seen).toEqual(model);
-          const copy = allocatorOf(allocator.range);
-          copy.restore(allocator.snapshot());
-          expect(copy.snapshot()).toEqual(allocator.snapshot());
+          const hosts = Array.from({ length: 64 }, (_, host) => text(host));
+          expect(hosts.filter((address) => allocator.has(address))).toEqual(
+            hosts.filter((address) => model.has(address)),
+          );
         }),
         { numRuns: 200 },
       );

@@ -36,7 +36,7 @@ class Asked {
     const options = timeoutMs === undefined ? {} : { timeoutMs };
     const asking = [
       this.#watch.request('GET', '/api/v1/services', options),
-      this.#watch.stream('/api/v1/pods', options),
+      this.#watch.stream('/api/v1/pods'),
     ];
     const results = await Promise.allSettled(asking);
     for (const result of results) {
