@@ -8,8 +8,7 @@ import {
 } from '../objects/address.ts';
 
 /**
- * Consecutive addresses of one family. Offsets count from `first`; they are numbers, exact up to 2^53, which is
- * where {@link offsetOf} stops. Immutable.
+ * Consecutive addresses of one family. Immutable.
  */
 export class AddressRange {
   readonly family: IPFamily;
@@ -51,18 +50,6 @@ export class AddressRange {
 
   overlaps(other: AddressRange): boolean {
     return this.family === other.family && this.first <= other.last && other.first <= this.last;
-  }
-
-  /** The address at an offset. @param offset 0 to size-1. */
-  at(offset: number): bigint {
-    return this.first + BigInt(offset);
-  }
-
-  /** The offset of an address; undefined outside of the range and above 2^53. */
-  offsetOf(value: bigint): number | undefined {
-    if (value < this.first || value > this.last) return undefined;
-    const offset = Number(value - this.first);
-    return Number.isSafeInteger(offset) ? offset : undefined;
   }
 }
 

@@ -14,8 +14,6 @@ export interface Bitmap {
   clear(offset: number): boolean;
   /** The lowest offset ≥ `from` that is not in the set, or -1. `from` may equal `size`. */
   nextFree(from: number): number;
-  /** The lowest offset ≥ `from` that is in the set, or -1. `from` may equal `size`. */
-  nextUsed(from: number): number;
 }
 
 /**
@@ -35,23 +33,21 @@ export function randomFree(bitmap: Bitmap, low: number, high: number, random: ()
 const allBits = 0xffff_ffff;
 
 /**
- * All bits in 32-bit words, with two stacks of summary words above them: bit i of a level says of word i of the
- * level below that it is full (`#full`), or that it is not empty (`#used`). A search looks to the right in its own
- * word, climbs until some word has what it wants, and comes down to it: at most five steps up and five down for
- * 2^24 offsets, however full they are.
+ * All bits in 32-bit words, with a stack of summary words above them: bit i of a level says of word i of the level
+ * below that it is full. A search looks to the right in its own word, climbs until some word has what it wants, and
+ * comes down to it: at most five steps up and five down for 2^24 offsets, however full they are.
  *
- *     full, level 2              [ 1 · · · … ]             1: all 32 words of level 1 below are full
- *     full, level 1        [ 1 1 1 … 1 ] [ 1 · 1 … ] …     1: the word of level 0 below is full
- *     level 0         [11…1] [11…1] … [1·11…] [·11…] …     1: the offset is taken
+ *     level 2              [ 1 · · · … ]             1: all 32 words of level 1 below are full
+ *     level 1        [ 1 1 1 … 1 ] [ 1 · 1 … ] …     1: the word of level 0 below is full
+ *     level 0   [11…1] [11…1] … [1·11…] [·11…] …     1: the offset is taken
  *
  * Bits beyond the end are set: no search for a free offset needs to know where the end is.
  */
 export class DenseBitmap implements Bitmap {
   readonly size: number;
   readonly #words: Uint32Array;
-  /** `[0]` is `#words` itself in both stacks; the last level is one word. */
-  readonly #full: readonly Uint32Array[];
-  readonly #used: readonly Uint32Array[];
+  /** `[0]` is `#words` itself; the last level is one word. */
+  readonly #levels: readonly Uint32Array[];
   #count = 0;
 
   /** @param size 0 to 2^31. */
@@ -59,17 +55,13 @@ export class DenseBitmap implements Bitmap {
     this.size = size;
     this.#words = new Uint32Array(Math.max(1, Math.ceil(size / 32)));
     setFrom(this.#words, size);
-    const full = [this.#words];
-    const used = [this.#words];
+    const levels = [this.#words];
     for (let bits = this.#words.length; bits > 1; bits = Math.ceil(bits / 32)) {
       const level = new Uint32Array(Math.ceil(bits / 32));
-      used.push(new Uint32Array(level.length));
       setFrom(level, bits);
-      full.push(level);
+      levels.push(level);
     }
-    this.#full = full;
-    this.#used = used;
-    if (size % 32 !== 0) raise(used, this.#words.length - 1, isUsed);
+    this.#levels = levels;
   }
 
   get count(): number {
@@ -87,8 +79,7 @@ export class DenseBitmap implements Bitmap {
     if (after === before) return false;
     this.#words[index] = after;
     this.#count++;
-    if (before === 0) raise(this.#used, index, isUsed);
-    if (after === allBits) raise(this.#full, index, isFull);
+    if (after === allBits) raise(this.#levels, index);
     return true;
   }
 
@@ -99,27 +90,13 @@ export class DenseBitmap implements Bitmap {
     if (after === before) return false;
     this.#words[index] = after;
     this.#count--;
-    if (after === 0) lower(this.#used, index, isUsed);
-    if (before === allBits) lower(this.#full, index, isFull);
+    if (before === allBits) lower(this.#levels, index);
     return true;
   }
 
   nextFree(from: number): number {
-    return search(this.#full, from, allBits);
+    return search(this.#levels, from);
   }
-
-  nextUsed(from: number): number {
-    const found = search(this.#used, from, 0);
-    return found < this.size ? found : -1;
-  }
-}
-
-function isFull(word: number): boolean {
-  return word === allBits;
-}
-
-function isUsed(word: number): boolean {
-  return word !== 0;
 }
 
 /** Sets all bits from `start` on. */
@@ -134,8 +111,8 @@ function bitAt(words: Uint32Array, bit: number): boolean {
   return (((words[bit >>> 5] ?? 0) >>> (bit & 31)) & 1) === 1;
 }
 
-/** Word `index` of level 0 came to satisfy `holds`: says so above, as far up as that makes a word satisfy it too. */
-function raise(levels: readonly Uint32Array[], index: number, holds: (word: number) => boolean): void {
+/** Word `index` of level 0 became full: says so above, as far up as that makes a word full too. */
+function raise(levels: readonly Uint32Array[], index: number): void {
   let bit = index;
   for (let depth = 1; depth < levels.length; depth++) {
     const level = levels[depth];
@@ -144,51 +121,44 @@ function raise(levels: readonly Uint32Array[], index: number, holds: (word: numb
     const before = level[at] ?? 0;
     const after = (before | (1 << (bit & 31))) >>> 0;
     level[at] = after;
-    if (holds(before) || !holds(after)) return;
+    if (after !== allBits) return;
     bit = at;
   }
 }
 
-/** Word `index` of level 0 ceased to satisfy `holds`: the reverse of {@link raise}. */
-function lower(levels: readonly Uint32Array[], index: number, holds: (word: number) => boolean): void {
+/** Word `index` of level 0 is no longer full: the reverse of {@link raise}. */
+function lower(levels: readonly Uint32Array[], index: number): void {
   let bit = index;
   for (let depth = 1; depth < levels.length; depth++) {
     const level = levels[depth];
     if (level === undefined) return;
     const at = bit >>> 5;
     const before = level[at] ?? 0;
-    const after = (before & ~(1 << (bit & 31))) >>> 0;
-    level[at] = after;
-    if (!holds(before) || holds(after)) return;
+    level[at] = (before & ~(1 << (bit & 31))) >>> 0;
+    if (before !== allBits) return;
     bit = at;
   }
 }
 
-/** The lowest bit ≥ `from` of level 0 that differs from `flip`'s bits, or -1. */
-function search(levels: readonly Uint32Array[], from: number, flip: 0 | typeof allBits): number {
+/** The lowest bit ≥ `from` of level 0 that is not set, or -1. */
+function search(levels: readonly Uint32Array[], from: number): number {
   let bit = from;
   for (let depth = 0; depth < levels.length; depth++) {
     const level = levels[depth];
     const at = bit >>> 5;
     if (level === undefined || at >= level.length) return -1;
-    const rest = ((level[at] ?? flip) ^ flip) & (allBits << (bit & 31));
-    if (rest !== 0) return descend(levels, depth, at * 32 + lowestBit(rest), flip);
+    const rest = ~(level[at] ?? allBits) & (allBits << (bit & 31));
+    if (rest !== 0) return descend(levels, depth, at * 32 + lowestBit(rest));
     bit = at + 1;
   }
   return -1;
 }
 
-/** From the wanted bit of a level down to the lowest wanted bit of level 0 below it. */
-function descend(
-  levels: readonly Uint32Array[],
-  depth: number,
-  bit: number,
-  flip: 0 | typeof allBits,
-): number {
+/** From a bit of a level that is not set down to the lowest such bit of level 0 below it. */
+function descend(levels: readonly Uint32Array[], depth: number, bit: number): number {
   let found = bit;
   for (let below = depth - 1; below >= 0; below--) {
-    const word = (levels[below]?.[found] ?? flip) ^ flip;
-    found = found * 32 + lowestBit(word);
+    found = found * 32 + lowestBit(~(levels[below]?.[found] ?? allBits));
   }
   return found;
 }
@@ -202,24 +172,21 @@ const pageSize = 2 ** 16;
 
 /**
  * A bitmap for ranges far larger than what is ever taken from them (an IPv6 /64): pages exist only while something
- * of them is taken. Which pages are full is a bitmap again, over page numbers, so a search jumps over them at once;
- * which pages exist is another, for the search for taken offsets.
+ * of them is taken. Which pages are full is a bitmap again, over page numbers, so a search jumps over them at once.
  */
 export class SparseBitmap implements Bitmap {
   readonly size: number;
   readonly #pages = new Map<number, DenseBitmap>(); // page number -> its bits
   readonly #fullPages: Bitmap;
-  readonly #usedPages: Bitmap;
   #count = 0;
 
   /**
    * @param size 0 to 2^53.
-   * @param create makes the bitmaps over page numbers.
+   * @param create makes the bitmap over page numbers.
    */
   constructor(size: number, create: (size: number) => Bitmap) {
     this.size = size;
     this.#fullPages = create(Math.ceil(size / pageSize));
-    this.#usedPages = create(Math.ceil(size / pageSize));
   }
 
   get count(): number {
@@ -236,7 +203,6 @@ export class SparseBitmap implements Bitmap {
     if (page === undefined) {
       page = new DenseBitmap(Math.min(pageSize, this.size - number * pageSize));
       this.#pages.set(number, page);
-      this.#usedPages.set(number);
     }
     if (!page.set(offset % pageSize)) return false;
     this.#count++;
@@ -250,10 +216,7 @@ export class SparseBitmap implements Bitmap {
     if (page?.clear(offset % pageSize) !== true) return false;
     this.#count--;
     this.#fullPages.clear(number);
-    if (page.count === 0) {
-      this.#pages.delete(number);
-      this.#usedPages.clear(number);
-    }
+    if (page.count === 0) this.#pages.delete(number);
     return true;
   }
 
@@ -266,15 +229,6 @@ export class SparseBitmap implements Bitmap {
     if (here >= 0) return number * pageSize + here;
     const next = this.#fullPages.nextFree(number + 1);
     return next < 0 ? -1 : next * pageSize + (this.#pages.get(next)?.nextFree(0) ?? 0);
-  }
-
-  nextUsed(from: number): number {
-    if (from >= this.size) return -1;
-    const number = pageOf(from);
-    const here = this.#pages.get(number)?.nextUsed(from % pageSize) ?? -1;
-    if (here >= 0) return number * pageSize + here;
-    const next = this.#usedPages.nextUsed(number + 1);
-    return next < 0 ? -1 : next * pageSize + (this.#pages.get(next)?.nextUsed(0) ?? 0);
   }
 }
 

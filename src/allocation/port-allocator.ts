@@ -103,15 +103,7 @@ export class PortAllocator implements PortAllocation {
     return offset !== undefined && this.#taken.has(offset);
   }
 
-  /** The ports taken, rising. */
-  snapshot(): number[] {
-    const ports: number[] = [];
-    for (let at = this.#taken.nextUsed(0); at >= 0; at = this.#taken.nextUsed(at + 1))
-      ports.push(this.#first + at);
-    return ports;
-  }
-
-  /** Takes the ports of a snapshot; those outside of the range or taken already are passed over. */
+  /** Takes ports; those outside of the range or taken already are passed over. */
   restore(ports: readonly number[]): void {
     for (const port of ports) {
       const offset = this.#offsetOf(port);

@@ -233,5 +233,6 @@ test('at start the ports of stored Services are taken, those of an ExternalName 
   before.create('c', { type: 'ExternalName', externalName: 'x', ports: [{ port: 80, nodePort: 30004 }] });
   const allocators = new ServiceAllocators({ families: ['IPv4'], nodePortRange });
   for (const service of before.services.values()) allocators.adopt(service);
-  expect(allocators.nodePorts.snapshot()).toEqual([30001, 30002, 30003]);
+  expect(allocators.nodePorts.used).toBe(3);
+  for (const port of [30001, 30002, 30003]) expect(allocators.nodePorts.has(port)).toBe(true);
 });

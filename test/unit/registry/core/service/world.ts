@@ -28,7 +28,10 @@ export class ServiceWorld {
   warnings: string[] = [];
   readonly #random: () => number;
 
+  readonly #nodePorts: { readonly first: number; readonly last: number };
+
   constructor(cluster: Cluster, nodePortRange = { first: 30000, last: 32767 }, random = Math.random) {
+    this.#nodePorts = nodePortRange;
     this.allocators = new ServiceAllocators({ families: cluster.families, nodePortRange });
     this.allocators.setServiceCIDR('kubernetes', cluster.cidrs, true);
     this.strategy = createServiceStrategy(this.allocators);
@@ -113,7 +116,9 @@ export class ServiceWorld {
 
   /** Every number that the node port allocator holds. */
   ports(): number[] {
-    return this.allocators.nodePorts.snapshot();
+    const { first, last } = this.#nodePorts;
+    const every = Array.from({ length: last - first + 1 }, (_, i) => first + i);
+    return every.filter((port) => this.allocators.nodePorts.has(port));
   }
 
   #update(service: Service, dryRun: boolean): Service {
