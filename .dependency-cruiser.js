@@ -32,6 +32,7 @@ const seams = [
   'controllers/garbage-collection/monitors',
   'controllers/kubelet/ask-grpc',
   'controllers/kubelet/pod-containers',
+  'controllers/kubelet/pod-resizes',
   'controllers/load-balancer/address-choice',
   'controllers/load-balancer/pool-controller',
   'controllers/service-allocation/allocation-reconciler',

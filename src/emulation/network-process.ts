@@ -30,6 +30,7 @@ import { entries } from '../paths.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import { runnableOf } from '../runtime/key-loop.ts';
 import {
+  cgroupsVariable,
   type NetworkAnswer,
   type NetworkCall,
   type NetworkLocation,
@@ -122,6 +123,7 @@ export class NetworkProcess {
     this.#runtime = new SandboxRuntime({
       networks: this.#sandboxes,
       claimsFolder: config.claimsFolder,
+      cgroups: process.env[cgroupsVariable] ?? '',
       images: new Images(new Map(config.images), images),
       builtIn: new BuiltInPrograms({ entry: entries.builtInPrograms, log: context.log, onResponses }),
       runsProcesses: config.containers !== 'off',

@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { readFile, readlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { checkStreams } from '../host/local-host.ts';
 import type { IPFamily } from '../objects/address.ts';
-import { type FirstMessage, type Forwarding, isFirstMessage } from './protocol.ts';
+import { removeCgroups } from './containers/cgroups.ts';
+import { cgroupsVariable, type FirstMessage, type Forwarding, isFirstMessage } from './protocol.ts';
 import { lanLines, outsideLines } from './lan.ts';
 
 /** The packages of programs, for advice on what to install. */
@@ -97,6 +99,8 @@ export class NetworkSandbox {
   /** The command line before a program that is to run inside, in its first network namespace. */
   readonly enter: readonly string[];
   readonly #ended: Promise<unknown>;
+  /** The name of the folder of the cgroups of its containers. */
+  readonly #cgroups: string;
 
   readonly forwarding: Forwarding;
   /** Why no command of a container can be run inside; empty: they can. */
@@ -108,7 +112,9 @@ export class NetworkSandbox {
     enter: readonly string[],
     forwarding: Forwarding,
     commandsObstacle: string,
+    cgroups: string,
   ) {
+    this.#cgroups = cgroups;
     this.commandsObstacle = commandsObstacle;
     this.channel = channel;
     this.enter = enter;
@@ -131,6 +137,8 @@ export class NetworkSandbox {
   }: NetworkSandboxOptions): Promise<NetworkSandbox> {
     if (process.platform !== 'linux') throw new NetworkUnavailableError('it needs Linux');
     const isRoot = process.getuid?.() === 0;
+    const cgroups = `servicenet-${process.pid}-${++opened}`;
+    await removeCgroups((name) => isLeft(name));
     const child = spawn(
       'setpriv',
       [
@@ -148,6 +156,7 @@ export class NetworkSandbox {
           // An ordinary user's PATH has no sbin on Debian, and containers have no other folders of programs.
           PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/bin:/sbin:/bin`,
           STARTER_NET: await readlink('/proc/self/ns/net'),
+          [cgroupsVariable]: cgroups,
         },
       },
     );
@@ -171,19 +180,29 @@ export class NetworkSandbox {
     for (const chunk of said) process.stderr.write(chunk);
     stderr.pipe(process.stderr, { end: false });
     const enter = await argvInto(child, isRoot);
-    return new NetworkSandbox(child, stderr, enter, forwarding, first.commandsObstacle);
+    return new NetworkSandbox(child, stderr, enter, forwarding, first.commandsObstacle, cgroups);
   }
 
   /** Ends all that runs inside, and the namespaces with it. */
   async close(): Promise<void> {
     this.channel.kill('SIGKILL');
     await this.#ended;
+    await removeCgroups((name) => name === this.#cgroups);
   }
 
   /** Resolves when the process inside is gone. */
   get ended(): Promise<unknown> {
     return this.#ended;
   }
+}
+
+/** Cluster networks that this process has begun. */
+let opened = 0;
+
+/** Whether a folder of cgroups is that of a process that has ended. */
+function isLeft(name: string): boolean {
+  const [, pid] = /^servicenet-(\d+)-\d+$/.exec(name) ?? [];
+  return pid !== undefined && !existsSync(`/proc/${pid}`);
 }
 
 /** The word that {@link script} prints at its end, on descriptor 4. */

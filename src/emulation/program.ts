@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import type { ContainerExit, TerminalSize } from '../controllers/kubelet/container-runtime.ts';
+import type { ResourceRequirements } from '../objects/types/core.generated.ts';
 import type { CommandPlace } from './containers/built-in-commands.ts';
 import type { ExecResult, Host } from '../host/host.ts';
 
@@ -24,6 +25,13 @@ export interface ContainerProgram {
   readonly stdin?: Writable | undefined;
   /** Sets the size of its terminal, where it has one. */
   readonly resize?: ((size: TerminalSize) => void) | undefined;
+  /**
+   * Sets its limits, where it has any.
+   *
+   * @param name of its container, for errors.
+   * @throws {Error} where they cannot be set; they are as before then.
+   */
+  readonly setResources?: ((name: string, resources: ResourceRequirements) => Promise<void>) | undefined;
   /** The answer of `/healthz` of a stand-in. */
   readonly setHealthy?: ((healthy: boolean) => void) | undefined;
 }

@@ -126,6 +126,9 @@ export interface NetworkConfig {
   readonly images: readonly (readonly [string, ImageProgram])[];
 }
 
+/** The variable with the name of the folder of cgroups, which is removed from outside. */
+export const cgroupsVariable = 'SERVICENET_CGROUPS';
+
 /** The forwarding of nodes: with nftables, or without it in this program. */
 export type Forwarding = 'nftables' | 'userspace';
 

@@ -8,7 +8,7 @@ import {
   type ObjectKey,
 } from './meta.ts';
 import type { ContainerPort, Node, Pod, PodSpec, Container, Volume } from './types/core.generated.ts';
-import { conditionStatus, listAt, recordAt, scalarAt, textAt } from './json.ts';
+import { conditionStatus, jsonEqual, listAt, recordAt, scalarAt, textAt } from './json.ts';
 import { parseTime } from './time.ts';
 import { parseQuantity } from './quantity.ts';
 
@@ -153,12 +153,50 @@ const podLevel = /^(?:cpu|memory|hugepages-.+)$/;
  * @throws {Error} when a quantity cannot be read; stored Pods have none.
  */
 export function podResources(pod: KubeObject, kind: 'requests' | 'limits'): ResourceAmounts {
+  return sumOfPod(pod, kind, (container) => amountsOf(container, kind));
+}
+
+/**
+ * What a Pod takes of its node: while a resize is not done, of each container the most of what its spec wants, of what it
+ * was given and of what it runs with (PodRequests with `UseStatusResources`).
+ *
+ * @throws {Error} when a quantity cannot be read; stored Pods have none.
+ */
+export function podRequestsInUse(pod: KubeObject): ResourceAmounts {
+  const statuses = new Map<string, unknown>();
+  for (const list of ['containerStatuses', 'initContainerStatuses']) {
+    for (const status of listAt(pod, 'status', list)) statuses.set(textAt(status, 'name'), status);
+  }
+  const isInfeasible = listAt(pod, 'status', 'conditions').some(
+    (each) => textAt(each, 'type') === 'PodResizePending' && textAt(each, 'reason') === 'Infeasible',
+  );
+  return sumOfPod(pod, 'requests', (container) => {
+    const wanted = recordAt(container, 'resources', 'requests');
+    const status = statuses.get(textAt(container, 'name'));
+    const [given, actual] = [
+      recordAt(status, 'allocatedResources'),
+      recordAt(status, 'resources', 'requests'),
+    ];
+    const isSame = jsonEqual(given, wanted) && jsonEqual(actual, wanted);
+    if (isSame || Object.keys(recordAt(status, 'resources')).length === 0) return quantities(wanted);
+    const most = new Map(isInfeasible ? [] : quantities(wanted));
+    for (const other of [given, actual]) raise(most, quantities(other));
+    return most;
+  });
+}
+
+/** @param amountsIn of a container. */
+function sumOfPod(
+  pod: KubeObject,
+  kind: 'requests' | 'limits',
+  amountsIn: (container: unknown) => ResourceAmounts,
+): ResourceAmounts {
   const sum = new Map<string, bigint>();
-  for (const container of listAt(pod, 'spec', 'containers')) add(sum, amountsOf(container, kind));
+  for (const container of listAt(pod, 'spec', 'containers')) add(sum, amountsIn(container));
   const sidecars = new Map<string, bigint>();
   const most = new Map<string, bigint>();
   for (const container of listAt(pod, 'spec', 'initContainers')) {
-    const amounts = amountsOf(container, kind);
+    const amounts = amountsIn(container);
     if (textAt(container, 'restartPolicy') === 'Always') {
       add(sum, amounts);
       add(sidecars, amounts);

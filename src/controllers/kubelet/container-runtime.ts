@@ -157,6 +157,13 @@ export interface ContainerRuntime {
   start(wanted: WantedContainer, ended: (exit: ContainerExit) => void): Promise<ContainerExit | undefined>;
 
   /**
+   * Sets the limits of a container that runs to those of its `resources`.
+   *
+   * @throws {Error} where they cannot be set; they are as before then.
+   */
+  resize(pod: Pod, container: Container): Promise<void>;
+
+  /**
    * Sends the stop signal to a container, and kills it after these milliseconds; a second call can only shorten them.
    * Resolves when it has ended; at once where it does not run.
    */
@@ -225,6 +232,7 @@ export const noRuntime: ContainerRuntime = {
   writeVolume: () => Promise.resolve(),
   removeFolder: () => Promise.resolve(),
   start: () => Promise.resolve(undefined),
+  resize: () => Promise.resolve(),
   stop: () => Promise.resolve(),
   exec: nowhere,
   attach: nowhere,

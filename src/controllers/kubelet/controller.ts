@@ -28,9 +28,11 @@ import { type ContainerRuntime, noRuntime } from './container-runtime.ts';
 import { hostAddresses, type KubeletPlan, planPod } from './plan.ts';
 import { refuseAdmission } from './plan-admission.ts';
 import { behaviourOf } from './plan-behaviour.ts';
+import { storedAllocation, withAllocation } from './plan-resize.ts';
 import { earliest } from './plan-course.ts';
 import { PodAddresses } from './pod-state.ts';
 import { PodContainers } from './pod-containers.ts';
+import { PodResizes } from './pod-resizes.ts';
 import {
   AwaitedNetworks,
   PodFiles,
@@ -150,6 +152,7 @@ class KubeletReconciler {
   readonly #preparation: PodPreparation;
   readonly #containers: PodContainers;
   readonly #endings: PodEndings;
+  readonly #resizes: PodResizes;
   /** By uid. */
   readonly #states = new Map<string, PodState>();
 
@@ -169,11 +172,12 @@ class KubeletReconciler {
     this.#preparation = new PodPreparation(context, this.#runtime, this.#files, networks);
     this.#containers = new PodContainers(loop, this.#runtime, this.#files, options.missingImages ?? []);
     this.#endings = new PodEndings(context, this.#runtime);
+    this.#resizes = new PodResizes(context, this.#runtime, this.#containers);
 
     loop.on(this.#pods, (change) => {
       if (change.kind !== 'deleted') return this.#observe(change);
       this.#forget(change.object);
-      return [];
+      return this.#resizes.deferred;
     });
     loop.on(this.#nodes, (change) => {
       const node = change.object;
@@ -201,7 +205,10 @@ class KubeletReconciler {
     const old = change.kind === 'updated' ? change.old : undefined;
     const isSame = jsonEqual(downwardFields(pod), downwardFields(old));
     if (state !== undefined && Number.isFinite(state.refreshAtMs) && !isSame) state.refreshAtMs = 0;
-    return [keyOf(pod)];
+    if (state !== undefined && old !== undefined) this.#resizes.observe(pod, old, state);
+    // What it needs no more may be enough for another.
+    const leaves = isFinished(pod) || pod.metadata.generation !== old?.metadata.generation;
+    return leaves ? [keyOf(pod), ...this.#resizes.deferred] : [keyOf(pod)];
   }
 
   #forget(pod: Pod): void {
@@ -209,6 +216,7 @@ class KubeletReconciler {
     this.#addresses.release(pod);
     this.#states.get(uid)?.close();
     this.#states.delete(uid);
+    this.#resizes.forget(pod);
     this.#files?.forget(pod);
     this.#runtime.removePod(pod).catch((error: unknown) => {
       this.#context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot remove the sandbox of a Pod');
@@ -241,12 +249,7 @@ class KubeletReconciler {
     }
     const known = this.#states.get(uid);
     if (known === undefined && !isAdmitted(pod) && deletionTimestamp === undefined) {
-      const others = this.#pods.cache
-        .byIndex(byNode, node.metadata.name ?? '')
-        .filter(
-          (other) => !isFinished(other) && (isAdmitted(other) || this.#states.has(other.metadata.uid ?? '')),
-        );
-      const refusal = refuseAdmission(pod, node, others);
+      const refusal = refuseAdmission(pod, node, this.#others(pod, node));
       if (refusal !== undefined) {
         const { reason, message } = refusal;
         this.#context.events.event(pod, 'Warning', reason, message);
@@ -267,18 +270,18 @@ class KubeletReconciler {
   }
 
   async #run(work: PodWork): Promise<ReconcileResult | undefined> {
-    const { key, pod, node, state, signal } = work;
+    const { key, node, state, signal } = work;
     const { clock, events } = this.#context;
     let addresses: string[];
     try {
-      addresses = this.#addresses.assign(pod, node);
+      addresses = this.#addresses.assign(work.pod, node);
     } catch (error) {
       if (!(error instanceof RangeFullError)) throw error;
       const why = 'no addresses are left in the pod CIDRs of the node: delete Pods of it, or add a Node';
-      events.event(pod, 'Warning', 'FailedCreatePodSandBox', why);
+      events.event(work.pod, 'Warning', 'FailedCreatePodSandBox', why);
       return { requeueAfterMs: fullNodeRetryMs };
     }
-    const deadline = this.#endings.decide(pod, state);
+    const deadline = this.#endings.decide(work.pod, state);
     if (state.ending === undefined && !state.isPrepared) {
       const retry = await this.#preparation.prepare(work, addresses);
       if (retry === 'later') return { requeueAfterMs: sandboxRetryMs };
@@ -287,7 +290,9 @@ class KubeletReconciler {
       state.ending === undefined
         ? [deadline, await this.#preparation.attachNetworks(work), await this.#preparation.keepFiles(work)]
         : [];
-    let plan = this.#plan(work, addresses);
+    const pod = this.#resizes.allocate(work.pod, node, state, () => this.#others(work.pod, node));
+    checks.push(await this.#resizes.apply(pod, state));
+    let plan = this.#plan({ ...work, pod }, addresses);
     let decided = pod;
     for (let more = true; more;) {
       // A conflict of the write must not undo what has happened.
@@ -299,7 +304,7 @@ class KubeletReconciler {
       };
       decided = { ...pod, status: { ...pod.status, ...plan.status } };
       more = await this.#containers.follow({ pod: decided, node, state }, plan.running, signal);
-      if (more) plan = this.#plan(work, addresses);
+      if (more) plan = this.#plan({ ...work, pod }, addresses);
     }
     const { status } = plan;
     const isOver = status.phase === 'Succeeded' || status.phase === 'Failed';
@@ -329,6 +334,7 @@ class KubeletReconciler {
       isPrepared: isPrepared || (ending !== undefined && pod.status.podIP !== undefined),
       hasNetworks: hasNetworks || (ending !== undefined && wasReadyToStart(pod)),
       isStandIn: (container) => this.#runtime.isStandIn(pod, container),
+      ...(state.resize === undefined ? {} : { resizes: state.resize.states, actual: state.resize.actual }),
       now: this.#context.clock.now(),
     });
     const { containerStatuses = [] } = plan.status;
@@ -336,6 +342,17 @@ class KubeletReconciler {
     const isHealthy = !behaviourOf(pod, true).saysReadiness || containerStatuses.every(({ ready }) => ready);
     this.#runtime.setHealthy(pod, isHealthy);
     return plan;
+  }
+
+  /** The other Pods that the kubelet of a node has taken and that have not ended, with the resources that they are given. */
+  #others({ metadata }: Pod, node: Node): readonly Pod[] {
+    return this.#pods.cache.byIndex(byNode, node.metadata.name ?? '').flatMap((other) => {
+      const { uid = '' } = other.metadata;
+      const state = this.#states.get(uid);
+      if (uid === metadata.uid || isFinished(other) || (state === undefined && !isAdmitted(other))) return [];
+      const allocation = state?.resize?.allocation ?? storedAllocation(other);
+      return [allocation === undefined ? other : withAllocation(other, allocation)];
+    });
   }
 
   async #delete(pod: Pod, signal: AbortSignal): Promise<void> {

@@ -1,5 +1,11 @@
 /** One container of a Pod over time: running, failing, restarting with back-off, done. */
-import type { Container, ContainerState, ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
+import type {
+  Container,
+  ContainerState,
+  ContainerStatus,
+  Pod,
+  ResourceRequirements,
+} from '../../objects/types/core.generated.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import type { Behaviour } from './plan-behaviour.ts';
 import { type ImageReference, parseImage } from '../../objects/image-reference.ts';
@@ -29,6 +35,8 @@ export interface Ending {
   readonly message?: string;
   readonly startedAt: number;
   readonly finishedAt: number;
+  /** It was ended to be started again at once, whatever its policy: with other resources. */
+  readonly isResize?: boolean;
 }
 
 /** Why a container cannot be started, and until when it is not tried again. */
@@ -134,10 +142,11 @@ export function advanceRun(
     return { run, next: due === undefined ? undefined : startedAt + due.after };
   }
   const failure: Ending = seen ?? { exitCode: due?.exitCode ?? 0, startedAt, finishedAt: now };
-  if (!restarts(failure.exitCode)) {
+  if (failure.isResize !== true && !restarts(failure.exitCode)) {
     return { run: { phase: 'ended', restarts: run.restarts, failure }, next: undefined };
   }
-  const until = failure.finishedAt + restartDelayMs(run.restarts, failure);
+  const delayMs = failure.isResize === true ? 0 : restartDelayMs(run.restarts, failure);
+  const until = failure.finishedAt + delayMs;
   if (until > now) {
     return { run: { phase: 'waiting', restarts: run.restarts, until, failure }, next: until };
   }
@@ -165,10 +174,20 @@ export interface PlannedContainer {
   readonly waiting: { readonly reason: string; readonly message?: string };
 }
 
-/** An item of `status.containerStatuses` and its like. */
-export function containerStatus(pod: Pod, planned: PlannedContainer): ContainerStatus {
+/**
+ * An item of `status.containerStatuses` and its like.
+ *
+ * @param actual the resources of containers that run, by their names; without, those that the Pod was given.
+ */
+export function containerStatus(
+  pod: Pod,
+  planned: PlannedContainer,
+  actual: ReadonlyMap<string, ResourceRequirements>,
+): ContainerStatus {
   const { container, run, ready, started } = planned;
   const hasRun = run.phase !== 'new';
+  const { resources = {} } = container;
+  const { requests = {} } = resources;
   const id = `simulated://${pod.metadata.uid ?? ''}/${container.name}/${run.restarts}`;
   return {
     name: container.name,
@@ -183,6 +202,10 @@ export function containerStatus(pod: Pod, planned: PlannedContainer): ContainerS
     imageID: hasRun ? `simulated://${container.image ?? ''}` : '',
     ...(hasRun ? { containerID: id } : {}),
     started,
+    ...(hasRun && Object.keys(requests).length > 0 ? { allocatedResources: requests } : {}),
+    ...(hasRun
+      ? { resources: (run.phase === 'running' ? actual.get(container.name) : undefined) ?? resources }
+      : {}),
   };
 }
 

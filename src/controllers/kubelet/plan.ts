@@ -5,6 +5,7 @@ import type {
   Container,
   Node,
   PodStatus,
+  ResourceRequirements,
 } from '../../objects/types/core.generated.ts';
 import { transitionTime, conditionOf } from '../../objects/meta.ts';
 import { formatTime } from '../../objects/time.ts';
@@ -19,6 +20,7 @@ import {
   statusOfContainer,
 } from './plan-course.ts';
 import { isSidecar } from '../../objects/pods.ts';
+import { resizeCondition, resizeConditionTypes, type ResizeState } from './plan-resize.ts';
 
 /** The inputs of the conditions. */
 export interface ConditionInput {
@@ -30,6 +32,8 @@ export interface ConditionInput {
   readonly incomplete: readonly string[];
   /** Of containers and of init containers that run beside them. */
   readonly statuses: readonly Pick<ContainerStatus, 'name' | 'ready'>[];
+  /** Resizes that are not done. */
+  readonly resizes: readonly ResizeState[];
   readonly now: number;
 }
 
@@ -38,7 +42,7 @@ const met: Verdict = { status: 'True' };
 
 /** All conditions of the status: those of others, then the kubelet's (pkg/kubelet/status/generate.go). */
 function conditionsOf(input: ConditionInput): PodCondition[] {
-  const { pod, hasSandbox, now } = input;
+  const { pod, hasSandbox, resizes, now } = input;
   const verdicts = new Map<string, Verdict>([
     ['PodReadyToStartContainers', hasSandbox ? met : { status: 'False' }],
     ['Initialized', initializedVerdict(input)],
@@ -58,8 +62,10 @@ function conditionsOf(input: ConditionInput): PodCondition[] {
       ...(verdict.message === undefined ? {} : { message: verdict.message }),
     };
   });
-  const others = (pod.status.conditions ?? []).filter(({ type }) => !verdicts.has(type));
-  return [...others, ...written];
+  const others = (pod.status.conditions ?? []).filter(
+    ({ type }) => !verdicts.has(type) && !resizeConditionTypes.includes(type),
+  );
+  return [...others, ...resizes.map((each) => resizeCondition(pod, each, now)), ...written];
 }
 
 function initializedVerdict({ phase, incomplete }: ConditionInput): Verdict {
@@ -106,7 +112,13 @@ export interface KubeletInput extends CourseInput {
   readonly isPrepared: boolean;
   /** Further networks are attached, or none are awaited; without, nothing is started. */
   readonly hasNetworks: boolean;
+  /** Resizes that are not done. Default: none. */
+  readonly resizes?: readonly ResizeState[];
+  /** The resources of containers that run, by their names, where they differ from those of the spec. Default: none do. */
+  readonly actual?: ReadonlyMap<string, ResourceRequirements>;
 }
+
+const noActual: ReadonlyMap<string, ResourceRequirements> = new Map();
 
 /** A container that should run. */
 export interface Attempt {
@@ -147,7 +159,7 @@ export function planPod(input: KubeletInput): KubeletPlan {
   const startTime = pod.status.startTime ?? formatTime(now);
   const counted = [...sidecars.filter(({ container }) => isSidecar(container)), ...main];
   const statuses = (planned: readonly ContainerPlan[]): ContainerStatus[] =>
-    planned.map((each) => containerStatus(pod, each));
+    planned.map((each) => containerStatus(pod, each, input.actual ?? noActual));
   const isFinal = phase === 'Succeeded' || phase === 'Failed';
   const status: PodStatus = {
     ...(pod.metadata.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
@@ -157,6 +169,7 @@ export function planPod(input: KubeletInput): KubeletPlan {
       hasSandbox: mayStart(input) && !isFinal,
       incomplete: init.incomplete,
       statuses: counted.map(({ container, ready }) => ({ name: container.name, ready })),
+      resizes: isFinal ? [] : (input.resizes ?? []),
     }),
     ...(isFinal && ending?.reason !== undefined
       ? { reason: ending.reason, message: ending.message ?? '' }

@@ -119,7 +119,7 @@ export class PodContainers {
         try {
           this.#pull(pod, state, container);
           const configured = await this.#configured(pod, container, node, signal);
-          state.started(container.name, attempt, startedAt, { startup: false, readiness: false });
+          state.started(container, attempt, startedAt, { startup: false, readiness: false });
           await this.#runtime.start({ pod, ...configured, attempt }, (exit) =>
             this.#ended(pod, state, each, exit),
           );
@@ -257,7 +257,7 @@ export class PodContainers {
       this.#pull(pod, state, container);
       const configured = await this.#configured(pod, container, node, signal);
       const isProbed = (probe: Container['startupProbe']): boolean => this.#isAsked(pod, container, probe);
-      state.started(name, attempt, startedAt, {
+      state.started(container, attempt, startedAt, {
         startup: isProbed(container.startupProbe),
         readiness: isProbed(container.readinessProbe),
       });
@@ -378,12 +378,10 @@ export class PodContainers {
           probes.get('readiness')?.trigger();
         }
         if (kind !== 'readiness' && !verdict && state.ending === undefined) {
-          state.stopProbes(name);
           const text = `Container ${name} failed ${kind} probe, will be restarted`;
           events.event(pod, 'Normal', 'Killing', text, at);
           const { terminationGracePeriodSeconds: own } = probe;
-          const graceMs = own === undefined ? graceMsOf(pod) : own * 1000;
-          this.#kill(pod, state, container, attempt, graceMs);
+          this.kill(pod, state, container, own === undefined ? undefined : own * 1000);
         }
         this.#loop.enqueue(keyOf(pod));
       };
@@ -400,10 +398,12 @@ export class PodContainers {
     state.probes.set(name, [...probes.values()]);
   }
 
-  /** A stand-in has no exit code: the kubelet would see the signal. */
-  #kill(pod: Pod, state: PodState, container: Container, attempt: number, graceMs: number): void {
-    const { name } = container;
-    const { clock, log } = this.#context;
+  /** Ends a container that runs. A stand-in has no exit code: the kubelet would see the signal. */
+  kill(pod: Pod, state: PodState, container: Container, graceMs = graceMsOf(pod)): void {
+    const [{ name }, { clock, log }] = [container, this.#context];
+    const attempt = state.running.get(name);
+    if (attempt === undefined) return;
+    state.stopProbes(name);
     this.#runtime.stop(pod, name, graceMs).then(
       () => {
         if (!this.#runtime.isStandIn(pod, container)) return;

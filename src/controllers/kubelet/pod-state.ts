@@ -1,8 +1,15 @@
 import { containerFieldPath } from '../../objects/pods.ts';
-import type { PodStatus, Pod, Node } from '../../objects/types/core.generated.ts';
+import type {
+  Container,
+  Node,
+  Pod,
+  PodStatus,
+  ResourceRequirements,
+} from '../../objects/types/core.generated.ts';
 import type { ContainerExit, ContainerRuntime } from './container-runtime.ts';
 import type { PodEnding } from './plan-course.ts';
 import type { Observed, StartFailure } from './plan-containers.ts';
+import type { Allocation, ResizeState } from './plan-resize.ts';
 import type { ProbeWorker } from './probes.ts';
 import { parseTime } from '../../objects/time.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
@@ -15,6 +22,18 @@ export type ContainerStatuses = Pick<
   PodStatus,
   'initContainerStatuses' | 'containerStatuses' | 'ephemeralContainerStatuses'
 >;
+
+/** A Pod whose spec has got other resources. */
+export interface PodResize {
+  /** What the node gives to it. */
+  allocation: Allocation;
+  /** What containers that run were started with, or have got since. */
+  readonly actual: Map<string, ResourceRequirements>;
+  /** Containers that end, to be started with other resources. */
+  readonly restarting: Set<string>;
+  /** One that waits, and one that is not done. */
+  states: readonly ResizeState[];
+}
 
 /** The state of a Pod in this process besides its status: started attempts, and their ends. */
 export class PodState {
@@ -36,17 +55,21 @@ export class PodState {
   /** Statuses of containers that were decided and may not be in the API yet. */
   decidedStatus: ContainerStatuses | undefined;
   ending: PodEnding | undefined;
+  /** Its spec has got other resources, which are not all given yet. */
+  resize: PodResize | undefined;
   /** Of a deletion: the grace period with which containers were asked to end. */
   askedGraceMs: number | undefined;
 
   /** A container was started. */
   started(
-    name: string,
+    { name, resources = {} }: Pick<Container, 'name' | 'resources'>,
     attempt: number,
     startedAt: number,
     probed: { startup: boolean; readiness: boolean },
   ): void {
     this.running.set(name, attempt);
+    this.resize?.actual.set(name, resources);
+    this.resize?.restarting.delete(name);
     this.observed.set(name, {
       ...{ attempt, startedAt, ending: undefined, problem: undefined },
       started: probed.startup ? false : undefined,
@@ -66,7 +89,9 @@ export class PodState {
   ended(name: string, attempt: number, exit: ContainerExit, now: number): boolean {
     const seen = this.observed.get(name);
     if (seen?.attempt !== attempt) return false;
-    const ending = { ...exit, startedAt: seen.startedAt ?? now, finishedAt: now };
+    const isResize = this.resize?.restarting.has(name) === true;
+    const ended = { ...exit, startedAt: seen.startedAt ?? now, finishedAt: now };
+    const ending = isResize ? { ...ended, isResize } : ended;
     this.observed.set(name, { ...seen, ending });
     if (this.running.get(name) === attempt) this.running.delete(name);
     this.stopProbes(name);
@@ -149,7 +174,7 @@ export class PodEndings {
     ]) {
       if (current?.running === undefined || state.observed.has(name)) continue;
       const startedAt = parseTime(current.running.startedAt ?? '') ?? this.#context.clock.now();
-      state.started(name, restartCount, startedAt, { startup: false, readiness: false });
+      state.started({ name }, restartCount, startedAt, { startup: false, readiness: false });
       const message = 'The container could not be located when the pod was terminated';
       const exit = { exitCode: 137, reason: 'ContainerStatusUnknown', message };
       const spec = [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])].find(

@@ -5,7 +5,7 @@ import {
   isNodeReady,
   isPodTerminating,
   lastingPorts,
-  podResources,
+  podRequestsInUse,
   type ResourceAmounts,
 } from '../../objects/pods.ts';
 import type { Node, Pod, PodAffinityTerm } from '../../objects/types/core.generated.ts';
@@ -76,6 +76,10 @@ export function collide(a: UsedHostPort, b: UsedHostPort): boolean {
 /** The priority of a Pod, which admission has taken from its class. */
 export function priorityOf({ spec }: Pod): number {
   return spec.priority ?? 0;
+}
+
+function sameAmounts(a: ResourceAmounts, b: ResourceAmounts): boolean {
+  return a.size === b.size && [...a].every(([name, amount]) => b.get(name) === amount);
 }
 
 /** The remembered parts of a Pod, so that the Pod itself can be collected. */
@@ -166,7 +170,8 @@ export class Occupancy {
     const { uid = '', namespace = '', labels = {} } = pod.metadata;
     const isTerminating = isPodTerminating(pod);
     const present = this.#seats.get(uid);
-    if (present?.node === node) {
+    const requests = podRequestsInUse(pod);
+    if (present?.node === node && sameAmounts(present.requests, requests)) {
       present.labels = labels;
       present.isTerminating = isTerminating;
       return;
@@ -174,7 +179,7 @@ export class Occupancy {
     if (present !== undefined) this.leave(uid);
     const seat: Seat = {
       ...{ node, namespace, labels, isTerminating, group: spreadGroup(pod), priority: priorityOf(pod) },
-      ...{ requests: podResources(pod, 'requests'), hostPorts: hostPortsOf(pod) },
+      ...{ requests, hostPorts: hostPortsOf(pod) },
       antiAffinity: pod.spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [],
     };
     this.#seats.set(uid, seat);

@@ -10,11 +10,11 @@ import type { Logger } from 'pino';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import { sysctlsOf } from '../../controllers/kubelet/sysctls.ts';
 import { run } from '../../host/local-host.ts';
-import { quantityIn } from '../../objects/quantity.ts';
 import { keyOf } from '../../objects/meta.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
+import { Cgroups } from './cgroups.ts';
 import { documentsOf } from '../stand-ins/document-root.ts';
 import { type Images, standInPorts, webServerOf } from './images.ts';
 import { namesOf } from './container-root.ts';
@@ -81,6 +81,8 @@ export interface ContainerProgramsOptions {
   readonly resolvConfOf: (pod: Pod) => string;
   /** Resolves a name as a program of the Pod does. @throws {Error} where no server has it. */
   readonly lookUp: (pod: Pod, host: Host, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+  /** The name of the folder of cgroups. */
+  readonly cgroups: string;
   readonly log: Logger;
 }
 
@@ -115,7 +117,7 @@ function hasBubblewrap(): Promise<boolean> {
  */
 export async function commandsObstacle(folder: string): Promise<string> {
   try {
-    const root = await makeRoot({ folder, mounts: [], isWritable: true, view: 'programs' });
+    const root = await makeRoot({ folder, mounts: [], isWritable: true, view: 'programs', cgroups: [] });
     const sandbox = { root, folder, hostname: 'probe', hasBubblewrap: await hasBubblewrap() };
     const argv = sandboxArgv({ ...sandbox, capabilities: defaultCapabilities, hasTerminal: false });
     // What refuses a layer says so on descriptor 3.
@@ -133,6 +135,7 @@ export async function commandsObstacle(folder: string): Promise<string> {
 /** Starts what the image and the command of a container say: programs of ours, or processes of this machine. */
 export class ContainerPrograms {
   readonly #options: ContainerProgramsOptions;
+  #madeCgroups: Promise<Cgroups | undefined> | undefined;
 
   constructor(options: ContainerProgramsOptions) {
     this.#options = options;
@@ -164,6 +167,25 @@ export class ContainerPrograms {
       signal: (name) => program.signal(name),
       setHealthy: (healthy) => program.setHealthy?.(healthy),
     };
+  }
+
+  /** Gives a container that runs the limits of its `resources`. @throws {Error} where that cannot be done. */
+  async resize(pod: Pod, { name, resources = {} }: Container, program: ContainerProgram): Promise<void> {
+    const cgroups = await this.#madeCgroups;
+    // Until the container has its own: the kernel refuses one above that of its Pod.
+    await cgroups?.setPod(pod, {});
+    await program.setResources?.(name, resources);
+    await cgroups?.setPod(pod);
+  }
+
+  /** The containers of a Pod have ended. */
+  async removePod(pod: Pod): Promise<void> {
+    await (await this.#madeCgroups)?.removePod(pod);
+  }
+
+  #cgroups(): Promise<Cgroups | undefined> {
+    this.#madeCgroups ??= Cgroups.open(this.#options.cgroups, this.#options.log);
+    return this.#madeCgroups;
   }
 
   /** The files and the network of a container, for commands that are built in. */
@@ -284,10 +306,12 @@ export class ContainerPrograms {
     const variables = Object.fromEntries(environment);
     const identity = this.#identityOf(pod, container);
     const isWritable = container.securityContext?.readOnlyRootFilesystem !== true;
+    const { resources = {} } = container;
+    const cgroup = await (await this.#cgroups())?.container(pod, container);
     const home = identity === undefined || identity.user === 0 ? '/root' : '/';
     return await ProcessContainer.start({
       sandbox: {
-        root: await makeRoot({ folder, mounts, isWritable, view }),
+        root: await makeRoot({ folder, mounts, isWritable, view, cgroups: cgroup?.steps ?? [] }),
         ...{ folder, hostname },
         hasBubblewrap: await hasBubblewrap(),
         sysctls: sysctlsOf(pod, 'ipc'),
@@ -303,7 +327,7 @@ export class ContainerPrograms {
       log,
       hasStdin: container.stdin === true,
       hasTerminal: container.tty === true,
-      memoryLimit: memoryLimitOf(container),
+      ...{ resources, cgroup },
     });
   }
 
@@ -365,15 +389,12 @@ class BesideProcess {
       setHealthy: (healthy) => program.setHealthy?.(healthy),
       exec: (command) => this.join(command),
       processOne: async () => await (await this.#made()).processOne(),
+      setResources: async (name, resources) => {
+        await (await this.#process?.catch(() => undefined))?.setResources(name, resources);
+      },
       usage: async () => (await (await this.#process?.catch(() => undefined))?.usage()) ?? 0,
     };
   }
-}
-
-/** Bytes; undefined: no limit. */
-function memoryLimitOf({ resources }: Container): number | undefined {
-  const limit = resources?.limits?.['memory'];
-  return limit === undefined ? undefined : Number(quantityIn(limit, 'units'));
 }
 
 /** A process of the container whose processes an ephemeral one is to see (`kubectl debug --target`). */

@@ -132,10 +132,12 @@ export interface RootOptions {
   /** What the container writes is its own, and is lost with it. */
   readonly isWritable: boolean;
   readonly view: MachineView;
+  /** Those that the container sees. */
+  readonly cgroups: readonly MountStep[];
 }
 
 /** Plans a root, and makes the names that are mounted over and that this machine does not have. @throws the system's error. */
-export async function makeRoot({ folder, mounts, isWritable, view }: RootOptions): Promise<Root> {
+export async function makeRoot({ folder, mounts, isWritable, view, cgroups }: RootOptions): Promise<Root> {
   const image = view === 'whole' ? noImage : await makeImage(writtenIn(folder), isWritable);
   const resolved = mounts.map((mount) => ({ ...mount, at: resolveMount(mount.at, view) }));
   /** Those of the top folders by their path, others by where they are mounted. */
@@ -196,6 +198,7 @@ export async function makeRoot({ folder, mounts, isWritable, view }: RootOptions
       { kind: 'dev', at: '/dev' },
       { kind: 'proc', at: '/proc' },
       ...kernelFiles().map((at): MountStep => ({ kind: 'bind', from: at, at, isReadOnly: true })),
+      ...cgroups,
       ...scratchFolders.map((at): MountStep => ({ kind: 'tmpfs', at })),
       ...parentsOf(resolved, hasTop).map((at): MountStep => ({ kind: 'dir', at })),
       ...binds,

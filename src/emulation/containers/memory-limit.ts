@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 
-/** The memory of a container is looked at by time, since cgroups need root and a hierarchy of their own. */
+/** Without cgroups, the memory of a container is looked at by time; with them, whether the kernel has found it too much. */
 
 /** Milliseconds between two looks: near the limit, at the start, and otherwise. */
 const nearMs = 100;
@@ -12,28 +12,21 @@ const farPart = 0.5;
 const pageBytes = 4096;
 
 /**
- * Calls back once when the processes of a container have more memory of their own than their limit (`memory.max`): without
- * what they share, such as programs and libraries.
+ * Calls back once when a container has more memory than its limit.
  *
- * @param first process 1 of the container, and those that were put beside it: what is below them counts, too.
+ * @param part of the limit that it has: above 1, too much. Resolves.
  * @param signal ends the watch.
  */
-export function watchMemory(
-  first: () => Promise<readonly number[]>,
-  limitBytes: number,
-  signal: AbortSignal,
-  onExceeded: () => void,
-): void {
+export function watchMemory(part: () => Promise<number>, signal: AbortSignal, onExceeded: () => void): void {
   const begun = performance.now();
   const look = async (): Promise<void> => {
-    let used = 0;
-    for (const pid of await first()) used += await memoryOf(pid);
+    const present = await part();
     if (signal.aborted) return;
-    if (used > limitBytes) {
+    if (present > 1) {
       onExceeded();
       return;
     }
-    const isNear = used > limitBytes * farPart || performance.now() - begun < startMs;
+    const isNear = present > farPart || performance.now() - begun < startMs;
     plan(isNear ? nearMs : farMs);
   };
   const plan = (ms: number): void => {
@@ -42,6 +35,16 @@ export function watchMemory(
     signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
   };
   plan(nearMs);
+}
+
+/**
+ * Bytes of memory that some processes, and those below them, have of their own: without what they share, such as programs
+ * and libraries.
+ */
+export async function memoryOfAll(pids: readonly number[]): Promise<number> {
+  let used = 0;
+  for (const pid of pids) used += await memoryOf(pid);
+  return used;
 }
 
 /** Bytes of a process and those below it; 0 for one that has ended (proc(5): `statm`, `children`). */

@@ -9,10 +9,12 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ContainerLog } from './container-log.ts';
-import { watchMemory } from './memory-limit.ts';
+import { belowUsage, type ContainerCgroup, memoryLimitOf } from './cgroups.ts';
+import { memoryOfAll, watchMemory } from './memory-limit.ts';
 import { folderBytes } from './volume-folder.ts';
 import { writtenIn } from './container-root.ts';
 import { report, sandboxArgv, type SandboxCommandOptions, withPrivileges } from './sandbox-command.ts';
+import type { ResourceRequirements } from '../../objects/types/core.generated.ts';
 import type { ExecBeside, ContainerProgram } from '../program.ts';
 import { checkStreams } from '../../host/local-host.ts';
 
@@ -69,8 +71,9 @@ export interface ProcessOptions {
   readonly hasStdin: boolean;
   /** Its standard streams are a terminal. */
   readonly hasTerminal: boolean;
-  /** Bytes; undefined: no limit. */
-  readonly memoryLimit: number | undefined;
+  readonly resources: ResourceRequirements;
+  /** Absent: the machine has none for it. */
+  readonly cgroup?: ContainerCgroup | undefined;
 }
 
 /** Between two bursts of a log, and the bytes of one: an endless writer leaves time for others. */
@@ -91,8 +94,11 @@ export class ProcessContainer implements ContainerProgram {
   readonly #child: ChildProcess;
   readonly #terminal: Terminal | undefined;
   #inside: number | undefined;
+  /** Ends the watch of its memory; undefined: none has begun. */
+  #ending: AbortController | undefined;
   /** Programs that run beside its own. */
   readonly #beside = new Set<number>();
+  #memoryLimit: number | undefined;
   #isKilled = false;
   #isOutOfMemory = false;
 
@@ -105,6 +111,7 @@ export class ProcessContainer implements ContainerProgram {
     this.#options = options;
     this.#child = child;
     this.#terminal = terminal;
+    this.#memoryLimit = memoryLimitOf(options.resources.limits);
     this.ended = ended;
   }
 
@@ -113,7 +120,8 @@ export class ProcessContainer implements ContainerProgram {
     const { network, sandbox, argv, workingDirectory, environment, log, hasStdin, hasTerminal } = options;
     const terminal = hasTerminal ? openTerminal() : undefined;
     const [first = '', ...rest] = [
-      ...[...bare, 'nsenter', `--net=${network}`, '--', ...sandboxArgv(sandbox)],
+      ...[...(options.cgroup?.argv ?? []), ...bare],
+      ...['nsenter', `--net=${network}`, '--', ...sandboxArgv(sandbox)],
       // Process 1 is to lead the session of its terminal: shells with jobs need that.
       ...(terminal === undefined ? [] : ['setsid', '--ctty']),
       ...withEnvironment(environment),
@@ -165,7 +173,9 @@ export class ProcessContainer implements ContainerProgram {
       options,
       child,
       terminal,
-      ended.then((exitCode) => {
+      ended.then(async (exitCode) => {
+        if (exitCode !== 0) container.#isOutOfMemory ||= await container.#hasExceeded();
+        await options.cgroup?.remove();
         // unshare(1) fails with 1 where SIGKILL has ended its child.
         const isKilled = exitCode === 1 && container.#isKilled && !sandbox.hasBubblewrap;
         if (hasBegun()) {
@@ -181,25 +191,66 @@ export class ProcessContainer implements ContainerProgram {
     if (hasBegun()) {
       for (const chunk of printed) log.write(errors, chunk);
       isPrinted = true;
-      container.#watchMemory();
+      await container.#bound();
     } else container.failed = await container.ended;
     return container;
   }
 
+  /** @throws the system's error, after its end. */
+  async #bound(): Promise<void> {
+    const { cgroup, resources } = this.#options;
+    try {
+      await cgroup?.begun(resources);
+    } catch (error) {
+      this.signal('SIGKILL');
+      await this.ended;
+      throw error;
+    }
+    this.#watchMemory();
+  }
+
   #watchMemory(): void {
-    const { memoryLimit } = this.#options;
-    if (memoryLimit === undefined) return;
     const ending = new AbortController();
+    if (this.#memoryLimit === undefined || this.#ending !== undefined) return;
+    this.#ending = ending;
     void this.ended.then(() => ending.abort());
-    watchMemory(
-      async () => [(await this.processOne()) ?? [], ...this.#beside].flat(),
-      memoryLimit,
-      ending.signal,
-      () => {
-        this.#isOutOfMemory = true;
-        this.signal('SIGKILL');
-      },
-    );
+    const part = async (): Promise<number> =>
+      this.#options.cgroup === undefined
+        ? (await this.#memory()) / (this.#memoryLimit ?? Infinity)
+        : (await this.#hasExceeded())
+          ? Infinity
+          : 0;
+    watchMemory(part, ending.signal, () => {
+      this.#isOutOfMemory = true;
+      this.signal('SIGKILL');
+    });
+  }
+
+  /** Bytes of all that runs in it. */
+  async #memory(): Promise<number> {
+    return await memoryOfAll([(await this.processOne()) ?? [], ...this.#beside].flat());
+  }
+
+  /** Whether the kernel has ended a process of it that wanted more memory: not all of them, with cgroups of version 1. */
+  async #hasExceeded(): Promise<boolean> {
+    try {
+      return (await this.#options.cgroup?.wasOutOfMemory()) === true;
+    } catch {
+      // It is removed with the container.
+      return false;
+    }
+  }
+
+  async setResources(name: string, resources: ResourceRequirements): Promise<void> {
+    const limit = memoryLimitOf(resources.limits);
+    const { cgroup } = this.#options;
+    if (cgroup === undefined && limit !== undefined) {
+      const used = await this.#memory();
+      if (used > limit) throw new Error(belowUsage(name, limit, used));
+    }
+    await cgroup?.set(name, resources);
+    this.#memoryLimit = limit;
+    this.#watchMemory();
   }
 
   get stdin(): Writable | undefined {
@@ -232,7 +283,8 @@ export class ProcessContainer implements ContainerProgram {
     await this.#ready();
     if (this.#inside === undefined) throw new Error('the container has ended');
     const argv = [
-      ...[...bare, 'setpriv', '--pdeathsig', 'KILL', 'nsenter', `--target=${this.#inside}`],
+      ...[...(this.#options.cgroup?.argv ?? []), ...bare],
+      ...['setpriv', '--pdeathsig', 'KILL', 'nsenter', `--target=${this.#inside}`],
       ...['--mount', '--uts', '--ipc', '--net', '--pid', '--', 'setpriv', '--pdeathsig', 'KILL'],
       ...withPrivileges(sandbox).slice(1),
       ...withEnvironment(environment),

@@ -198,7 +198,8 @@ mkdir ${at}/shm ${at}/pts; mount -t devpts -o newinstance,ptmxmode=0666,mode=062
   }
 }
 
-function quoted(text: string): string {
+/** A text as a word of sh. */
+export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 

@@ -133,6 +133,7 @@ export class SandboxRuntime implements ContainerRuntime {
         for (const { program } of all) program.signal('SIGKILL');
         await Promise.allSettled([...all.map(({ program }) => program.ended), ...record.pending]);
       }
+      await this.#programs.removePod(pod);
       await record.folder.empty();
     }
     await this.#options.networks.remove(pod);
@@ -229,6 +230,10 @@ export class SandboxRuntime implements ContainerRuntime {
       running.timer.unref();
     }
     await program.ended;
+  }
+
+  async resize(pod: Pod, container: Container): Promise<void> {
+    await this.#programs.resize(pod, container, this.#runningOf(pod, container.name).program);
   }
 
   async exec(pod: Pod, name: string, command: readonly string[], streams: ExecStreams): Promise<number> {

@@ -1,4 +1,7 @@
 import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { cgroupFolders } from '../../../src/emulation/containers/cgroups.ts';
 import { isTimeOver } from '../../support/time-over.ts';
 
 /** Who makes the namespaces: root, or an ordinary user inside a user namespace. */
@@ -40,3 +43,21 @@ export function missingFor(maker: Maker): string {
 
 /** The makers, with what is missing for each: a test that is skipped says it in its name. */
 export const makers = (['root', 'user'] as const).map((maker) => ({ maker, missing: missingFor(maker) }));
+
+/** The version of the cgroups that this process may make; undefined: none. */
+export const cgroupsVersion = madeCgroup();
+
+function madeCgroup(): 1 | 2 | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const [mounts, own] = ['mountinfo', 'cgroup'].map((name) => readFileSync(`/proc/self/${name}`, 'utf8'));
+  const places = cgroupFolders(mounts ?? '', own ?? '');
+  if (places === undefined) return undefined;
+  const folder = join(places.version === 1 ? places.folders.memory : places.folder, `probe-${process.pid}`);
+  try {
+    mkdirSync(folder);
+    rmdirSync(folder);
+    return places.version;
+  } catch {
+    return undefined;
+  }
+}

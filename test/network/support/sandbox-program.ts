@@ -19,7 +19,7 @@ const mounts = [
   { from: `${folder}/volume`, at: '/etc/new/volume', isReadOnly: true, isFile: false },
   { from: `${folder}/volume`, at: '/data', isReadOnly: false, isFile: false },
 ];
-const root = await makeRoot({ folder, mounts, isWritable: kind === 'writable', view: 'whole' });
+const root = await makeRoot({ folder, mounts, isWritable: kind === 'writable', view: 'whole', cgroups: [] });
 const [first = '', ...rest] = [
   ...sandboxArgv({
     ...{

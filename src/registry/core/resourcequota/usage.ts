@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../../objects/meta.ts';
-import { podResources } from '../../../objects/pods.ts';
+import { podRequestsInUse, podResources } from '../../../objects/pods.ts';
 import { parseQuantity, formatQuantity } from '../../../objects/quantity.ts';
 import { listAt, numberAt, recordAt, scalarAt, textAt } from '../../../objects/json.ts';
 import type { ResourceQuota } from '../../../objects/types/core.generated.ts';
@@ -114,7 +114,7 @@ function isLive(pod: KubeObject): boolean {
 
 function addPod(usage: Map<string, bigint>, pod: KubeObject): void {
   usage.set('pods', one);
-  for (const [name, amount] of podResources(pod, 'requests')) {
+  for (const [name, amount] of podRequestsInUse(pod)) {
     usage.set(`requests.${name}`, amount);
     if (!name.includes('/')) usage.set(name, amount);
   }

@@ -117,6 +117,7 @@ describe('planPod', () => {
           imageID: 'simulated://i',
           containerID: 'simulated://uid-p/main/0',
           started: true,
+          resources: {},
         },
       ],
     });

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
-import { watchMemory } from '../../../../src/emulation/containers/memory-limit.ts';
+import { memoryOfAll, watchMemory } from '../../../../src/emulation/containers/memory-limit.ts';
 
 const mebibyte = 1024 * 1024;
 let child: ChildProcess | undefined;
@@ -25,8 +25,7 @@ describe('the memory of a container', () => {
     const exceeded = Promise.withResolvers<string>();
     const ending = new AbortController();
     watchMemory(
-      () => Promise.resolve(pid === undefined ? [] : [pid]),
-      150 * mebibyte,
+      async () => (await memoryOfAll(pid === undefined ? [] : [pid])) / (150 * mebibyte),
       ending.signal,
       () => exceeded.resolve('exceeded'),
     );
@@ -39,11 +38,11 @@ describe('the memory of a container', () => {
     let isExceeded = false;
     let looks = 0;
     const lookedTwice = Promise.withResolvers<undefined>();
-    const first = (): Promise<readonly number[]> => {
+    const part = async (): Promise<number> => {
       if (++looks === 3) lookedTwice.resolve(undefined);
-      return Promise.resolve([started.pid ?? 0]);
+      return (await memoryOfAll([started.pid ?? 0])) / (400 * mebibyte);
     };
-    watchMemory(first, 400 * mebibyte, ending.signal, () => (isExceeded = true));
+    watchMemory(part, ending.signal, () => (isExceeded = true));
     await lookedTwice.promise;
     ending.abort();
     started.stdin?.end();
