@@ -124,14 +124,12 @@ export class ContainerCgroup {
   /** How the container sees it. */
   get steps(): readonly MountStep[] {
     const top = '/sys/fs/cgroup';
-    if (this.#version === 2) {
-      return [...this.#folders.values()]
-        .slice(0, 1)
-        .map((from) => ({ kind: 'bind', from, at: top, isReadOnly: true }));
-    }
-    return [...this.#folders].map(([controller, from]) => ({
-      ...{ kind: 'bind', from, at: `${top}/${controller}`, isReadOnly: true },
+    // Parents that are made by the way are for root alone.
+    const parents = ['/sys', '/sys/fs', top].map((at): MountStep => ({ kind: 'dir', at }));
+    const binds = [...this.#folders].map(([controller, from]): MountStep => ({
+      ...{ kind: 'bind', from, at: this.#version === 1 ? `${top}/${controller}` : top, isReadOnly: true },
     }));
+    return [...parents, ...(this.#version === 1 ? binds : binds.slice(0, 1))];
   }
 
   /** Sets its limits when the container has begun. @throws the system's error. */

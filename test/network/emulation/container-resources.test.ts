@@ -25,6 +25,8 @@ forMakers('containers as processes have what their resources say', (maker) => {
     up = await home.start(['--containers=processes', '--nodes=1']);
     const spec = {
       terminationGracePeriodSeconds: 0,
+      // Files of the kernel are there for all users.
+      securityContext: { runAsUser: 1000 },
       containers: [
         {
           ...{ name: 'main', image: 'busybox', command: ['sleep', '1000'] },
