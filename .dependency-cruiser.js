@@ -30,7 +30,7 @@ const seams = [
   'commands/top/answer',
   'controllers/announcement-status/reconciler',
   'controllers/garbage-collection/monitors',
-  'controllers/kubelet/ask-grpc',
+  'controllers/kubelet/probes/ask-grpc',
   'controllers/kubelet/pod-containers',
   'controllers/kubelet/pod-resizes',
   'controllers/load-balancer/address-choice',

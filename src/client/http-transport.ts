@@ -17,7 +17,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { version } from '../telemetry/version.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { errorFromResponse, retryAfterSeconds } from './errors.ts';
-import { escapePath, joinPath, pathOfUrl } from '../objects/go-url.ts';
+import { escapePath, joinPath, pathOfUrl } from '../objects/formats/go-url.ts';
 
 /** A time limit and the caller's signal in one; both are removed when the request is over. */
 class Deadline {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { jsonEqual } from '../objects/json.ts';
 import type { Lease } from '../objects/types/coordination.generated.ts';
 import { StatusError } from '../objects/status.ts';
-import { formatMicroTime } from '../objects/time.ts';
+import { formatMicroTime } from '../objects/formats/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { LogThrottle } from '../telemetry/log.ts';
 import { isAborted, type Clock, type Random } from './clock.ts';

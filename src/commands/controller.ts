@@ -9,7 +9,7 @@ import {
 import { mirroringController } from '../controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
 import { isRecord } from '../objects/json.ts';
 import type { Lease } from '../objects/types/coordination.generated.ts';
-import { parseTime } from '../objects/time.ts';
+import { parseTime } from '../objects/formats/time.ts';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ControllerConfig } from '../flags/controller.ts';
@@ -18,7 +18,7 @@ import { runControllers } from '../controllers/run.ts';
 import { returnUnusedMemory } from '../host/unused-memory.ts';
 import { allControllers } from '../platforms/catalog.ts';
 import { announceSelectors } from '../network/announcing/agent-report.ts';
-import { matchesLabels } from '../objects/labels/labels.ts';
+import { matchesLabels } from '../objects/selectors/labels.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { connectCluster, startTelemetryServer } from './connect.ts';

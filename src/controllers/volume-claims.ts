@@ -5,7 +5,7 @@ import type {
   Pod,
   Volume,
 } from '../objects/types/core.generated.ts';
-import { formatTime } from '../objects/time.ts';
+import { formatTime } from '../objects/formats/time.ts';
 import { claimKeysOf, claimOf, foreignClaim, isFinished } from '../objects/pods.ts';
 import { isNotFound, isAlreadyExists } from '../client/errors.ts';
 import { byNamespace, indexByNamespace } from '../client/informers/cache.ts';

@@ -8,7 +8,7 @@ import type { Host } from '../host/host.ts';
 import { METHODS } from '../host/node-http.ts';
 import { sendDatagram } from '../host/sockets.ts';
 import { joinKey, type ObjectKey } from '../objects/meta.ts';
-import type { RequestTarget } from '../objects/go-url.ts';
+import type { RequestTarget } from '../objects/formats/go-url.ts';
 import { type Documents, fileAnswer } from './stand-ins/document-root.ts';
 import { grpcCodes, grpcServer, healthAnswer, healthCheckPath } from './stand-ins/grpc-server.ts';
 import { podPage, prefersHtml } from './stand-ins/page.ts';

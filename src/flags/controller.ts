@@ -1,5 +1,5 @@
-import type { LabelRequirement } from '../objects/labels/label-selector.ts';
-import { parseLabelSelector } from '../objects/labels/labels.ts';
+import type { LabelRequirement } from '../objects/selectors/label-selector.ts';
+import { parseLabelSelector } from '../objects/selectors/labels.ts';
 import { errorMessage } from '../objects/status.ts';
 import {
   boolean,

@@ -1,5 +1,5 @@
-import { deciderAdvice, parseDecider, parsePlace } from '../objects/flow-places.ts';
-import { outcomes } from '../objects/outcomes.ts';
+import { deciderAdvice, parseDecider, parsePlace } from '../objects/flows/places.ts';
+import { outcomes } from '../objects/flows/outcomes.ts';
 import {
   boolean,
   ConfigError,

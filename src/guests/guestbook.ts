@@ -1,7 +1,7 @@
 /** `agnhost guestbook`: a frontend, a primary and its replicas, which keep texts by key (test/images/agnhost/guestbook). */
 import { setTimeout as delay } from 'node:timers/promises';
 import { httpServer } from '../host/http-server.ts';
-import type { RequestTarget } from '../objects/go-url.ts';
+import type { RequestTarget } from '../objects/formats/go-url.ts';
 import { isRecord } from '../objects/json.ts';
 import { bodyFrom, resolveName } from './dial.ts';
 import type { AgnhostRun } from './run.ts';

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { joinHostPort } from '../objects/address.ts';
 import type { ProgramContainer } from '../emulation/program.ts';
 import { type Answer, headerValue, httpServer, httpsServer } from '../host/http-server.ts';
-import { readTarget, type RequestTarget } from '../objects/go-url.ts';
+import { readTarget, type RequestTarget } from '../objects/formats/go-url.ts';
 import { errorMessage } from '../objects/status.ts';
-import { parseDuration } from '../objects/time.ts';
+import { parseDuration } from '../objects/formats/time.ts';
 import { dial } from './dial.ts';
 import type { AgnhostRun } from './run.ts';
 

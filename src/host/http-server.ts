@@ -3,7 +3,7 @@ import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import { createServer as createPlainServer } from './node-http.ts';
 import { errorMessage } from '../objects/status.ts';
 import { refusePlainHttp } from '../tls/plain-http.ts';
-import { readTarget, type RequestTarget } from '../objects/go-url.ts';
+import { readTarget, type RequestTarget } from '../objects/formats/go-url.ts';
 
 /** Answers a request. What it throws, at once or later, is the answer 500, or 400 for what cannot be decoded. */
 export type Answer = (

@@ -1,6 +1,6 @@
-import { compareText } from './go-text.ts';
+import { compareText } from './formats/go-text.ts';
 import { isRecord } from './json.ts';
-import { formatTime } from './time.ts';
+import { formatTime } from './formats/time.ts';
 
 /** The parts that all Kubernetes objects share (apimachinery `meta/v1/types.go`), as plain JSON. */
 

@@ -1,4 +1,4 @@
-import { compareText } from './go-text.ts';
+import { compareText } from './formats/go-text.ts';
 import {
   type KubeObject,
   type ObjectName,
@@ -9,8 +9,8 @@ import {
 } from './meta.ts';
 import type { ContainerPort, Node, Pod, PodSpec, Container, Volume } from './types/core.generated.ts';
 import { conditionStatus, jsonEqual, listAt, recordAt, scalarAt, textAt } from './json.ts';
-import { parseTime } from './time.ts';
-import { parseQuantity } from './quantity.ts';
+import { parseTime } from './formats/time.ts';
+import { parseQuantity } from './formats/quantity.ts';
 
 /** The fields of a Pod and of a Node that controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
 

@@ -5,7 +5,7 @@ import { bgpPeers, ipPools, type ResourceType } from '../client/resources.ts';
 import { ConnectionError, type Transport } from '../client/transport.ts';
 import { isRecord, isStringList, type JsonRecord, listAt } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
-import { formatTime } from '../objects/time.ts';
+import { formatTime } from '../objects/formats/time.ts';
 import { errorMessage, StatusError } from '../objects/status.ts';
 import type { BGPPeer } from '../objects/types/servicenet.ts';
 import { DestinationError } from '../network/path/destination.ts';

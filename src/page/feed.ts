@@ -1,7 +1,7 @@
 import type { KeptKind, RowChanges, StoredRow, Tables } from '../view/stored-rows.ts';
 import type { RowTables } from '../view/row-tables.ts';
 import type { EventRow, JournalRow, RowKind, RowOfKind } from '../view/rows/rows.ts';
-import { formatTime } from '../objects/time.ts';
+import { formatTime } from '../objects/formats/time.ts';
 import { joinKey } from '../objects/meta.ts';
 import { runInSlices } from '../telemetry/time-slice.ts';
 import type { PresentFlows } from './flow-watch.ts';

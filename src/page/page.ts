@@ -6,7 +6,7 @@ import { WebSocketServer } from 'ws';
 import { createServer } from '../host/node-http.ts';
 import { parseRecord } from '../objects/json.ts';
 import { errorMessage } from '../objects/status.ts';
-import { readTarget, type RequestTarget } from '../objects/go-url.ts';
+import { readTarget, type RequestTarget } from '../objects/formats/go-url.ts';
 import { unanswered } from '../tls/unanswered.ts';
 import { Answers, refusalOf } from './answers.ts';
 import {

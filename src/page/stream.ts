@@ -5,7 +5,7 @@ import { isRecord, parseRecord } from '../objects/json.ts';
 import { turnForLongWork } from '../telemetry/time-slice.ts';
 import type { FollowerListener, FollowStatus } from '../view/follower.ts';
 import { noRows, type RowChanges } from '../view/stored-rows.ts';
-import { formatTime, parseTime } from '../objects/time.ts';
+import { formatTime, parseTime } from '../objects/formats/time.ts';
 import { Feed, type Followed } from './feed.ts';
 import { type AskFlows, FlowWatch, type PresentFlows } from './flow-watch.ts';
 import type { Gate } from './gate.ts';

@@ -1,7 +1,7 @@
 import { addressPools, bgpPeers } from '../client/resources.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { isDNS1123Subdomain } from '../objects/names.ts';
-import { formatTime } from '../objects/time.ts';
+import { formatTime } from '../objects/formats/time.ts';
 import type { AddressPool } from '../objects/types/servicenet.ts';
 
 /**

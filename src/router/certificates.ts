@@ -1,4 +1,4 @@
-import { compareText } from '../objects/go-text.ts';
+import { compareText } from '../objects/formats/go-text.ts';
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { type KeyPair, plainHost, wildcardOf, terminationOf } from '../network/http/rules.ts';

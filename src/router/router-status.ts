@@ -16,7 +16,7 @@ import type { RouteAdmission } from '../network/http/route-claims.ts';
 import { jsonEqual } from '../objects/json.ts';
 import { joinKey, keyOf, type ObjectKey } from '../objects/meta.ts';
 import type { EventReason } from '../objects/reasons.ts';
-import { formatTime } from '../objects/time.ts';
+import { formatTime } from '../objects/formats/time.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { Ingress, IngressLoadBalancerIngress } from '../objects/types/networking.generated.ts';
 import type { Route } from '../objects/types/route.generated.ts';

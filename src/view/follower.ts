@@ -5,7 +5,7 @@ import { InformerFactory } from '../client/informers/shared-informer.ts';
 import type { Transport } from '../client/transport.ts';
 import type { RequestSettings } from '../controllers/load-balancer/request.ts';
 import { announceSelectors } from '../network/announcing/agent-report.ts';
-import { formatTime } from '../objects/time.ts';
+import { formatTime } from '../objects/formats/time.ts';
 import { ClusterCaches } from './caches.ts';
 import { RowTables } from './row-tables.ts';
 import type { RowChanges } from './stored-rows.ts';

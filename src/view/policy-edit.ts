@@ -2,7 +2,7 @@ import { networkPolicies } from '../client/resources.ts';
 import { type PolicyRules, policyRules } from '../network/policy/network-policy.ts';
 import type { ClusterView } from '../network/path/cluster-view.ts';
 import { at, isRecord, isStringMap, textAt } from '../objects/json.ts';
-import { matchesLabels } from '../objects/labels/labels.ts';
+import { matchesLabels } from '../objects/selectors/labels.ts';
 import { joinKey, keyOf, type KubeObject, type ObjectKey } from '../objects/meta.ts';
 import { isDNS1123Subdomain } from '../objects/names.ts';
 import type { NetworkPolicy } from '../objects/types/networking.generated.ts';

@@ -12,7 +12,7 @@ import {
 import { parseCidr } from '../../src/objects/address.ts';
 import { listAt, textAt } from '../../src/objects/json.ts';
 import type { AddressPool } from '../../src/objects/types/servicenet.ts';
-import { formatMicroTime } from '../../src/objects/time.ts';
+import { formatMicroTime } from '../../src/objects/formats/time.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
 import { PermissionRecorder } from '../support/permission-recorder.ts';

@@ -2,8 +2,8 @@ import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { certificateReader } from '../../src/apiserver/pki/signing-request.ts';
 import { podCertificateRequests } from '../../src/client/resources.ts';
-import { PodCertificates } from '../../src/controllers/kubelet/pod-certificates.ts';
-import { certificatesOf } from '../../src/controllers/kubelet/plan-volumes.ts';
+import { PodCertificates } from '../../src/controllers/kubelet/volumes/pod-certificates.ts';
+import { certificatesOf } from '../../src/controllers/kubelet/volumes/plan.ts';
 import type { PodCertificateRequest } from '../../src/objects/types/certificates.generated.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { issueCertificate } from '../support/certificates.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { endpoints, endpointSlices, services } from '../../src/client/resources.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
-import { matchesLabels, parseLabelSelector } from '../../src/objects/labels/labels.ts';
+import { matchesLabels, parseLabelSelector } from '../../src/objects/selectors/labels.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { controllersOf } from '../support/all-controllers.ts';
 

@@ -21,7 +21,7 @@ import {
   type Unsubscribe,
 } from '../storage/storage.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { formatQuantity, parseQuantity } from '../../objects/quantity.ts';
+import { formatQuantity, parseQuantity } from '../../objects/formats/quantity.ts';
 
 const quotas = listPrefix('', 'resourcequotas');
 /** Attempts while other writes change the same quotas. */

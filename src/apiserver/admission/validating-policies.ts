@@ -1,5 +1,5 @@
 import { isRecord } from '../../objects/json.ts';
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/selectors/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { PolicyInput } from '../../registry/admissionregistration/expressions.ts';
 import {

@@ -1,5 +1,5 @@
 import type { APIService, APIServiceCondition } from '../../objects/types/apiregistration.generated.ts';
-import { goQuote } from '../../objects/go-text.ts';
+import { goQuote } from '../../objects/formats/go-text.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { at, listAt, numberAt, textAt, jsonEqual } from '../../objects/json.ts';
 import {

@@ -6,7 +6,7 @@ import type { UserInfo } from '../../registry/generic/strategy.ts';
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { unauthorized } from '../../objects/status.ts';
-import { decodeBase64Url } from '../../objects/go-text.ts';
+import { decodeBase64Url } from '../../objects/formats/go-text.ts';
 
 /** The user of a connection's certificate. */
 interface CertificateUser {

@@ -11,7 +11,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { decodeBase64Url } from '../../objects/go-text.ts';
+import { decodeBase64Url } from '../../objects/formats/go-text.ts';
 import { isRecord, isStringList, type JsonRecord, recordAt } from '../../objects/json.ts';
 import { credentialId, serviceAccountGroups, serviceAccountUserName } from './users.ts';
 import type { TokenAuthenticator } from './authenticator.ts';

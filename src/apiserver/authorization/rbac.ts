@@ -5,7 +5,7 @@ import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import { type AccessAttributes, type Authorizer, withSubresource } from './authorizer.ts';
 import { listAt, textAt, textsAt, jsonEqual } from '../../objects/json.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/selectors/labels.ts';
 import { StatusError } from '../../objects/status.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { updateObject } from '../rest/update.ts';

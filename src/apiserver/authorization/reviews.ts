@@ -2,8 +2,8 @@ import { isRecord, type JsonRecord, isStringList, textAt, textsAt, recordAt } fr
 import type { KubeObject } from '../../objects/meta.ts';
 import { type FieldError, invalid, invalidObject, required } from '../../registry/validation/field-errors.ts';
 import { reviewedUserOf, attributesOf, userInfo, type Authorizer } from './authorizer.ts';
-import { parseFieldSelector } from '../../objects/field-selector.ts';
-import { compileLabelSelector, parseLabelSelector } from '../../objects/labels/labels.ts';
+import { parseFieldSelector } from '../../objects/selectors/field-selector.ts';
+import { compileLabelSelector, parseLabelSelector } from '../../objects/selectors/labels.ts';
 import { badRequest, methodNotAllowed } from '../../objects/status.ts';
 import { genericStrategy } from '../../registry/generic/generic.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';

@@ -1,6 +1,6 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { RawNumber } from '../schema/json.ts';
-import { goQuote } from '../../objects/go-text.ts';
+import { goQuote } from '../../objects/formats/go-text.ts';
 
 /**
  * - Values as Go's `fmt` prints them with %v: what patch errors show of a patch.

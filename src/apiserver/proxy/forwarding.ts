@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ClientRequest, IncomingMessage } from 'node:http';
 import { posix } from 'node:path';
 import type { ApiRequest, ReplyStream } from '../http/exchange.ts';
-import { escapePath } from '../../objects/go-url.ts';
+import { escapePath } from '../../objects/formats/go-url.ts';
 import { withoutTrailingSlashes } from '../http/request.ts';
 import { plainError } from '../../objects/status.ts';
 import { answerOf } from './dial-pod.ts';

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { isRecord } from '../../objects/json.ts';
-import { decodeBase64Url } from '../../objects/go-text.ts';
+import { decodeBase64Url } from '../../objects/formats/go-text.ts';
 import { badRequest, resourceVersionTooLarge, type StatusError, expired } from '../../objects/status.ts';
 import { parseJson, JsonSyntaxError, RawNumber } from '../schema/json.ts';
 import { jsonTypeName } from '../schema/builtin.ts';

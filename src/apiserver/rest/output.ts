@@ -4,9 +4,13 @@ import { type EndpointKind, negotiate, type Negotiated } from '../http/negotiati
 import { encodeObject } from '../schema/encode.ts';
 import { partialMetadata, type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
 import type { ServedResource } from './served-resource.ts';
-import { matchesFields, parseFieldSelector, type FieldRequirement } from '../../objects/field-selector.ts';
-import type { LabelRequirement } from '../../objects/labels/label-selector.ts';
-import { matchesLabels, parseLabelSelector } from '../../objects/labels/labels.ts';
+import {
+  matchesFields,
+  parseFieldSelector,
+  type FieldRequirement,
+} from '../../objects/selectors/field-selector.ts';
+import type { LabelRequirement } from '../../objects/selectors/label-selector.ts';
+import { matchesLabels, parseLabelSelector } from '../../objects/selectors/labels.ts';
 import { badRequest } from '../../objects/status.ts';
 import type { ListOptions } from './options.ts';
 

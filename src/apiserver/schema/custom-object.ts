@@ -1,4 +1,4 @@
-import { goQuote } from '../../objects/go-text.ts';
+import { goQuote } from '../../objects/formats/go-text.ts';
 import { isRecord, type JsonRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { renderValue } from '../../registry/validation/field-errors.ts';

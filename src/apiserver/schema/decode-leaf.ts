@@ -1,5 +1,5 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { canonicalAmount, canonicalQuantity } from '../../objects/quantity.ts';
+import { canonicalAmount, canonicalQuantity } from '../../objects/formats/quantity.ts';
 import { DecodeError, literalOf, UnmarshalTypeError, type Walk } from './decode-walk.ts';
 import { RawNumber } from './json.ts';
 import { type LeafSchema, type Schema, setMember } from './schema.ts';

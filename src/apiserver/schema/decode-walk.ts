@@ -1,4 +1,4 @@
-import { goQuote } from '../../objects/go-text.ts';
+import { goQuote } from '../../objects/formats/go-text.ts';
 import { type ParsedJson, RawNumber } from './json.ts';
 import type { Schema } from './schema.ts';
 import { isRecord, countJsonValues } from '../../objects/json.ts';

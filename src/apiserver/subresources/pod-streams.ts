@@ -1,5 +1,5 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { goQuote } from '../../objects/go-text.ts';
+import { goQuote } from '../../objects/formats/go-text.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { listAt, textAt } from '../../objects/json.ts';
 import { StatusError, badRequest, notFound, plainError } from '../../objects/status.ts';

@@ -1,6 +1,6 @@
 import { pushAll } from '../../objects/lists.ts';
 import { isRecord } from '../../objects/json.ts';
-import { goJson } from '../../objects/go-text.ts';
+import { goJson } from '../../objects/formats/go-text.ts';
 import { timeSince, type TableConverter, ageOf, column, nameColumn, nameOf } from './table.ts';
 import type { CustomResourceColumnDefinition } from '../../objects/types/apiextensions.generated.ts';
 

@@ -1,4 +1,4 @@
-import { parseQuantity } from '../../objects/quantity.ts';
+import { parseQuantity } from '../../objects/formats/quantity.ts';
 import {
   intParam,
   type Library,

@@ -11,7 +11,7 @@ import {
   overload4,
   stringParam,
 } from '../overload.ts';
-import { goQuote } from '../../objects/go-text.ts';
+import { goQuote } from '../../objects/formats/go-text.ts';
 import type { Meter } from '../meter.ts';
 import * as types from '../types.ts';
 import { boolType, listType } from '../types.ts';

@@ -1,6 +1,6 @@
 import { Agent, buildConnector, request } from 'undici';
 import { isRecord, isStringList, type JsonRecord, parseRecord } from '../../objects/json.ts';
-import { parseTime } from '../../objects/time.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 import { PeerTrust } from '../../tls/peer-trust.ts';
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';

@@ -2,7 +2,7 @@ import { type Clock, isAborted, type Random } from '../clock.ts';
 import type { Logger } from 'pino';
 import type { Event } from '../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { isNamespaceTerminating, isNotFound, isUnreached, retryAfterOf } from '../errors.ts';
 import type { EventRecorder } from './events.ts';

@@ -10,7 +10,7 @@ import {
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { RefusedPoolAddress } from '../../objects/types/servicenet.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import { firstFew } from '../../objects/lists.ts';
 import type { PlannedEvent } from '../../client/events/events.ts';
 

@@ -9,7 +9,7 @@ import {
   statefulSets as statefulSetsResource,
 } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/selectors/labels.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { controllerOf, isPodReady } from '../../objects/pods.ts';
 import type { Deployment, ReplicaSet, StatefulSet } from '../../objects/types/apps.generated.ts';

@@ -2,7 +2,7 @@
 import type { Condition, LabelSelector } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
-import { parseTime } from '../../objects/time.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 import { transitionTime } from '../../objects/meta.ts';
 import { controllerOf, isPodReady } from '../../objects/pods.ts';
 import { scaledValue } from '../workloads/plan-template.ts';

@@ -2,8 +2,8 @@
 import { conditionOf } from '../../objects/meta.ts';
 import { scalarAt } from '../../objects/json.ts';
 import { isSidecar } from '../../objects/pods.ts';
-import { quantityIn } from '../../objects/quantity.ts';
-import { parseTime } from '../../objects/time.ts';
+import { quantityIn } from '../../objects/formats/quantity.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 
 /** What a Pod used, from metrics.k8s.io. */

@@ -1,8 +1,8 @@
 /** What an autoscaler does with the metrics of its target (pkg/controller/podautoscaler/horizontal.go, `reconcileAutoscaler`). */
 import type { PlannedEvent } from '../../client/events/events.ts';
 import { conditionOf, replacedCondition, transitionTime } from '../../objects/meta.ts';
-import { formatQuantity, parseQuantity, quantityIn } from '../../objects/quantity.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatQuantity, parseQuantity, quantityIn } from '../../objects/formats/quantity.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type {
   HorizontalPodAutoscaler,
   HorizontalPodAutoscalerCondition,

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import type { Container, Node, Pod } from '../../objects/types/core.generated.ts';
-import type { LocalUsage } from './plan-eviction.ts';
+import type { LocalUsage } from './volumes/plan-eviction.ts';
 
 /** The wanted sandbox of a Pod. */
 export interface WantedSandbox {

@@ -11,7 +11,7 @@ import {
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { conditionOf, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { formatMicroTime, formatTime } from '../../objects/time.ts';
+import { formatMicroTime, formatTime } from '../../objects/formats/time.ts';
 import type { Node, Pod, PodStatus, Service } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import {
@@ -41,7 +41,7 @@ import {
   type PodWork,
 } from './pod-preparation.ts';
 import { PodEndings, PodState } from './pod-state.ts';
-import { removeFolders } from './volume-folders.ts';
+import { removeFolders } from './volumes/folders.ts';
 
 const leaseNamespace = 'kube-node-lease';
 /** `nodeLeaseDurationSeconds`. */

@@ -1,5 +1,5 @@
 import type { Pod, Probe } from '../../objects/types/core.generated.ts';
-import { parseDuration } from '../../objects/time.ts';
+import { parseDuration } from '../../objects/formats/time.ts';
 import { controllerOf } from '../../objects/pods.ts';
 
 const readyAfterAnnotation = 'servicenet.dev/ready-after';

@@ -6,9 +6,9 @@ import type {
   Pod,
   ResourceRequirements,
 } from '../../objects/types/core.generated.ts';
-import { formatTime, parseTime } from '../../objects/time.ts';
+import { formatTime, parseTime } from '../../objects/formats/time.ts';
 import type { Behaviour } from './plan-behaviour.ts';
-import { type ImageReference, parseImage } from '../../objects/image-reference.ts';
+import { type ImageReference, parseImage } from '../../objects/formats/image-reference.ts';
 
 /** The state of a container. */
 export type Run =

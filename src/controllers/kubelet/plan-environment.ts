@@ -11,8 +11,8 @@ import type {
 } from '../../objects/types/core.generated.ts';
 import type { ClusterTrustBundle } from '../../objects/types/certificates.generated.ts';
 import type { VolumeClaim } from '../../objects/pods.ts';
-import { compareText } from '../../objects/go-text.ts';
-import { parseQuantity } from '../../objects/quantity.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
+import { parseQuantity } from '../../objects/formats/quantity.ts';
 
 /** A field of a Pod by its path (pkg/fieldpath); undefined for one that the downward API does not have. */
 export function podField(pod: Pod, path: string): string | undefined {

@@ -4,9 +4,9 @@
  */
 import { transitionTime } from '../../objects/meta.ts';
 import { podResources, type ResourceAmounts } from '../../objects/pods.ts';
-import { compareQuantities, parseQuantity } from '../../objects/quantity.ts';
+import { compareQuantities, parseQuantity } from '../../objects/formats/quantity.ts';
 import type { EventReason } from '../../objects/reasons.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type {
   Container,
   Node,

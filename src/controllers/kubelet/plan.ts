@@ -8,7 +8,7 @@ import type {
   ResourceRequirements,
 } from '../../objects/types/core.generated.ts';
 import { transitionTime, conditionOf } from '../../objects/meta.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import { behaviourOf } from './plan-behaviour.ts';
 import { containerStatus, readRun, type Restarts } from './plan-containers.ts';
 import {

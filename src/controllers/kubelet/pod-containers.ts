@@ -19,7 +19,7 @@ import { behaviourOf, type ProbeKind, probeKinds } from './plan-behaviour.ts';
 import { ContainerConfigError, withSubPaths } from './plan-environment.ts';
 import type { PodFiles } from './pod-preparation.ts';
 import type { PodState } from './pod-state.ts';
-import { askHttp, askProbe, ProbeWorker } from './probes.ts';
+import { askHttp, askProbe, ProbeWorker } from './probes/probes.ts';
 
 const startedText = 'Container started';
 

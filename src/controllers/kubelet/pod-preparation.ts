@@ -28,7 +28,7 @@ import { isNotFound } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject, ObjectKey } from '../../objects/meta.ts';
-import { parseTime } from '../../objects/time.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 import { type WantedVolume, type ContainerRuntime, SandboxError } from './container-runtime.ts';
 import { planEnvironment, type ReferencedObjects } from './plan-environment.ts';
 import {
@@ -39,13 +39,13 @@ import {
   tokenKey,
   tokensOf,
   trustBundlesOf,
-} from './plan-volumes.ts';
+} from './volumes/plan.ts';
 import { errorMessage } from '../../objects/status.ts';
 import { hostAddresses } from './plan.ts';
-import { evictionMessage, limitsStorage } from './plan-eviction.ts';
-import { PodCertificates } from './pod-certificates.ts';
+import { evictionMessage, limitsStorage } from './volumes/plan-eviction.ts';
+import { PodCertificates } from './volumes/pod-certificates.ts';
 import type { PodState } from './pod-state.ts';
-import { keepUntilRemoved } from './volume-folders.ts';
+import { keepUntilRemoved } from './volumes/folders.ts';
 import { areBound } from '../persistent-volumes/plan.ts';
 
 /** Milliseconds for which an answer holds that networks are attached here. */

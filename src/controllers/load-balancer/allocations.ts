@@ -1,6 +1,6 @@
 import { parseStrictAddress, type IPFamily, ipFamilies } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
-import { parseTime } from '../../objects/time.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 import { Heap } from '../../runtime/heap.ts';
 import type { AddressPool, FamilyUsage } from '../../objects/types/servicenet.ts';
 import { type Pool, type Origin, PoolAddresses, type AddressState, type PoolLayout } from './pools.ts';

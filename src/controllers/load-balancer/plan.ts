@@ -30,7 +30,7 @@ import type {
 } from '../../objects/types/servicenet.ts';
 import type { QuarantinedAddress } from './allocations.ts';
 import { firstFew } from '../../objects/lists.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 
 /** The wanted status of a Service. Pure. */
 

@@ -7,10 +7,14 @@ import {
   ipFamilies,
 } from '../../objects/address.ts';
 import { joinKey, type ObjectKey } from '../../objects/meta.ts';
-import { readLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels/labels.ts';
+import {
+  readLabelSelector,
+  matchesLabels,
+  type ParsedLabelSelector,
+} from '../../objects/selectors/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { AddressPool, AddressPoolSpec, AddressReservation } from '../../objects/types/servicenet.ts';
-import { parseDuration, parseTime } from '../../objects/time.ts';
+import { parseDuration, parseTime } from '../../objects/formats/time.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import { type Bitmap, createBitmap } from '../../allocation/bitmap.ts';

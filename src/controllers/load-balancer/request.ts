@@ -1,7 +1,7 @@
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
-import { parseTime } from '../../objects/time.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 import { splitList } from '../../objects/lists.ts';
 
 /** The request of a Service, by its spec and annotations. */

@@ -8,7 +8,7 @@ import { describeDiscoveryFailure, discover, type DiscoveredType } from '../../c
 import { type Pass, finalized, isEmptied, planConditions } from './plan.ts';
 import { namespaces } from '../../client/resources.ts';
 import type { Namespace } from '../../objects/types/core.generated.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { ControllerSpec } from '../../runtime/key-loop.ts';
 
 /** Deletes everything in a namespace once, Pods first, and reports what remains. */

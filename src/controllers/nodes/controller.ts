@@ -6,7 +6,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { isFinished, isNodeReady, isPodReady } from '../../objects/pods.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import {

@@ -9,7 +9,7 @@ import type {
   Taint,
   Toleration,
 } from '../../objects/types/core.generated.ts';
-import { formatTime, parseTime } from '../../objects/time.ts';
+import { formatTime, parseTime } from '../../objects/formats/time.ts';
 import { conditionOf } from '../../objects/meta.ts';
 import { type Bitmap, createBitmap } from '../../allocation/bitmap.ts';
 

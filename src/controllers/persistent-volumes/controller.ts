@@ -3,7 +3,7 @@ import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { persistentVolumeClaims, persistentVolumes, pods, storageClasses } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { compareQuantities } from '../../objects/quantity.ts';
+import { compareQuantities } from '../../objects/formats/quantity.ts';
 import { conditionOf, joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { claimKeysOf, isFinished } from '../../objects/pods.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../objects/types/core.generated.ts';

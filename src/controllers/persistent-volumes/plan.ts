@@ -1,6 +1,6 @@
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/selectors/labels.ts';
 import type { Draft } from '../../client/resource-client.ts';
-import { compareQuantities } from '../../objects/quantity.ts';
+import { compareQuantities } from '../../objects/formats/quantity.ts';
 import { classOf, defaultStorageClass } from '../../objects/storage-classes.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../../objects/types/core.generated.ts';
 import type { StorageClass } from '../../objects/types/storage.generated.ts';

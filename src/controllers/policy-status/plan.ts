@@ -1,4 +1,4 @@
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import type { ValidatingAdmissionPolicy } from '../../objects/types/admissionregistration.generated.ts';
 
 /** A kind in a version. */

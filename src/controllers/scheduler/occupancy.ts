@@ -1,4 +1,4 @@
-import type { Labels } from '../../objects/labels/label-selector.ts';
+import type { Labels } from '../../objects/selectors/label-selector.ts';
 import {
   controllerOf,
   isFinished,

@@ -1,5 +1,5 @@
 /** Which nodes a Pod may be on by itself: kube-scheduler's plugins from NodeUnschedulable to NodeResourcesFit. */
-import { containsLabels } from '../../objects/labels/labels.ts';
+import { containsLabels } from '../../objects/selectors/labels.ts';
 import type {
   Node,
   NodeSelectorRequirement,
@@ -8,7 +8,7 @@ import type {
   PodSpec,
 } from '../../objects/types/core.generated.ts';
 import type { ResourceAmounts } from '../../objects/pods.ts';
-import { parseQuantity } from '../../objects/quantity.ts';
+import { parseQuantity } from '../../objects/formats/quantity.ts';
 import { untolerated } from '../nodes/plan.ts';
 import { collide, type NodeCandidate, type UsedHostPort } from './occupancy.ts';
 

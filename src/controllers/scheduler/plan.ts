@@ -1,9 +1,9 @@
-import type { Labels } from '../../objects/labels/label-selector.ts';
+import type { Labels } from '../../objects/selectors/label-selector.ts';
 import {
   compileLabelSelector,
   matchesLabels,
   type ParsedLabelSelector,
-} from '../../objects/labels/labels.ts';
+} from '../../objects/selectors/labels.ts';
 import type {
   Node,
   Pod,

@@ -21,7 +21,7 @@ import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { PortRange } from '../../allocation/port-allocator.ts';
 import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
 import { jsonEqual, type JsonRecord } from '../../objects/json.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import {
   type KeyLoop,

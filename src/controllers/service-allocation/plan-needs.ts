@@ -1,7 +1,7 @@
 /** Which addresses and node ports a Service needs (`pkg/registry/core/service/storage/alloc.go`). Pure. */
 import type { IPFamily } from '../../objects/address.ts';
 import { type AllocationClaim, type ServiceView, familyOf } from './plan-view.ts';
-import { quotedStart } from '../../objects/go-text.ts';
+import { quotedStart } from '../../objects/formats/go-text.ts';
 
 /** The families of the Service CIDRs, primary first; empty while none is known. */
 export type KnownFamilies = readonly IPFamily[];

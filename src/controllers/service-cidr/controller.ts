@@ -2,7 +2,7 @@ import { isNotFound } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { ipAddresses, serviceCIDRs } from '../../client/resources.ts';
 import { keyOf, type KubeObject, replacedCondition } from '../../objects/meta.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import type { ControllerSpec } from '../../runtime/key-loop.ts';
 import { type CidrStep, planCidr, serviceCidrFinalizer } from './plan.ts';

@@ -3,7 +3,7 @@ import type { CacheReader } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { isRecord, jsonEqual, isStringMap, type JsonRecord } from '../../objects/json.ts';
 import { keyOf, type ObjectKey, type KubeObject, type ObjectMeta } from '../../objects/meta.ts';
-import { containsLabels } from '../../objects/labels/labels.ts';
+import { containsLabels } from '../../objects/selectors/labels.ts';
 import type {
   Pod,
   Service,

@@ -1,7 +1,7 @@
 import { type ObjectKey, conditionOf } from '../../objects/meta.ts';
 import type { Service, Pod } from '../../objects/types/core.generated.ts';
 import { clusterIPOf, isHeadless, namedFamilies } from './service.ts';
-import { parseTime } from '../../objects/time.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 
 /** The time to wait for the addresses of a Service. */
 const graceMs = 5000;

@@ -12,7 +12,7 @@ import {
   replacedCondition,
 } from '../../objects/meta.ts';
 import { errorMessage, StatusError } from '../../objects/status.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { CustomResourceDefinition } from '../../objects/types/apiextensions.generated.ts';
 import type { StorageVersionMigration } from '../../objects/types/storagemigration.generated.ts';
 import type { ControllerSpec, KeyLoop, ReconcileResult } from '../../runtime/key-loop.ts';

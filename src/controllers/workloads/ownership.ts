@@ -6,7 +6,7 @@ import {
   compileLabelSelector,
   matchesLabels,
   type ParsedLabelSelector,
-} from '../../objects/labels/labels.ts';
+} from '../../objects/selectors/labels.ts';
 import { joinKey, keyOf, type KubeObject, type LabelSelector, type ObjectKey } from '../../objects/meta.ts';
 import { controllerOf, controllerReference } from '../../objects/pods.ts';
 import type { Change, KeyLoop } from '../../runtime/key-loop.ts';

@@ -8,7 +8,7 @@ import { basename, join, relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { podResources } from '../../objects/pods.ts';
-import { quantityIn } from '../../objects/quantity.ts';
+import { quantityIn } from '../../objects/formats/quantity.ts';
 import type { Container, Pod, ResourceRequirements } from '../../objects/types/core.generated.ts';
 import type { MountStep } from './container-root.ts';
 import { quoted } from './sandbox-command.ts';

@@ -16,7 +16,7 @@ import { ClaimFolders } from './volume-folder.ts';
 import { ContainerLog } from './container-log.ts';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
-import type { LocalUsage } from '../../controllers/kubelet/plan-eviction.ts';
+import type { LocalUsage } from '../../controllers/kubelet/volumes/plan-eviction.ts';
 import { run } from '../../host/local-host.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
 import type { ContainerProgram } from '../program.ts';

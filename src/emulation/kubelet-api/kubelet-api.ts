@@ -13,7 +13,7 @@ import {
 import type { Host } from '../../host/host.ts';
 import { httpsServer } from '../../host/http-server.ts';
 import { STATUS_CODES } from '../../host/node-http.ts';
-import { readTarget, type RequestTarget } from '../../objects/go-url.ts';
+import { readTarget, type RequestTarget } from '../../objects/formats/go-url.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import { unanswered } from '../../tls/unanswered.ts';
 import { commandProtocols, namesIn, portProtocols, selectProtocol } from './channels.ts';

@@ -1,5 +1,5 @@
 import type { LogLine } from '../../controllers/kubelet/container-runtime.ts';
-import { parseTime } from '../../objects/time.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 import type { ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
 
 /** The requested part of a log (`PodLogOptions`, as kube-apiserver has validated it). */

@@ -1,9 +1,9 @@
 import { scalarAt } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
-import { parseQuantity } from '../../objects/quantity.ts';
+import { parseQuantity } from '../../objects/formats/quantity.ts';
 import type { Container, Pod, Node } from '../../objects/types/core.generated.ts';
 import type { PodResponses } from '../pod-server.ts';
-import { formatTime, parseTime } from '../../objects/time.ts';
+import { formatTime, parseTime } from '../../objects/formats/time.ts';
 
 /** What Pods and nodes are said to use: there is nothing to measure. */
 

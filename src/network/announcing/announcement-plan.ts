@@ -1,6 +1,10 @@
 import type { AnnouncementRefusalReason, NotAnnouncedReason } from '../../objects/reasons.ts';
 import { addressBits, type IPFamily, parseAddress, type ParsedCidr } from '../../objects/address.ts';
-import { readLabelSelector, type ParsedLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import {
+  readLabelSelector,
+  type ParsedLabelSelector,
+  matchesLabels,
+} from '../../objects/selectors/labels.ts';
 import type {
   AddressPoolAnnounce,
   AddressPoolBGP,

@@ -2,7 +2,7 @@ import { addressBits, parseStrictAddress, formatV4 } from '../../objects/address
 import { type PeerRoute, prefixKey, type Peer } from '../bgp/route.ts';
 import type { BGPAnnouncement, PoolAnnouncement } from './announcement-plan.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/selectors/labels.ts';
 import type { BGPPeer } from '../../objects/types/servicenet.ts';
 import { errorMessage } from '../../objects/status.ts';
 

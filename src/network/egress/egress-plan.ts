@@ -5,7 +5,11 @@ import {
   parseCidr,
   parseAddress,
 } from '../../objects/address.ts';
-import { matchesLabels, type ParsedLabelSelector, readLabelSelector } from '../../objects/labels/labels.ts';
+import {
+  matchesLabels,
+  type ParsedLabelSelector,
+  readLabelSelector,
+} from '../../objects/selectors/labels.ts';
 import type { EgressQoS, EgressIP } from '../../objects/types/openshift.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
 import type { PolicyPod } from '../policy/network-policy.ts';

@@ -1,7 +1,7 @@
 import { joinHostPort } from '../../objects/address.ts';
 import { at, isRecord, listAt, numberAt, textAt, textsAt } from '../../objects/json.ts';
-import { deciderAdvice, type FlowPlace, parseDecider, parsePlace } from '../../objects/flow-places.ts';
-import { type Outcome, outcomes } from '../../objects/outcomes.ts';
+import { deciderAdvice, type FlowPlace, parseDecider, parsePlace } from '../../objects/flows/places.ts';
+import { type Outcome, outcomes } from '../../objects/flows/outcomes.ts';
 import { isWorkload, shortNames, type WorkloadKind } from '../../objects/references.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 

@@ -1,4 +1,4 @@
-import { worstFirst } from '../../objects/outcomes.ts';
+import { worstFirst } from '../../objects/flows/outcomes.ts';
 import { maxOf } from '../../objects/lists.ts';
 import { cellsOf, type Flow, type FlowCells, type FlowWords, flowWords, workloadText } from './flow.ts';
 import { setYoungest } from './oldest.ts';

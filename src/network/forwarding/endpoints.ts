@@ -4,7 +4,7 @@ import type { Service, ServicePort } from '../../objects/types/core.generated.ts
 import type { Protocol, Problems, PlannedEndpoint } from './forwarding-plan.ts';
 import { parseAddress, type IPFamily } from '../../objects/address.ts';
 import type { EndpointSlice, Endpoint as SliceEndpoint } from '../../objects/types/discovery.generated.ts';
-import { quotedStart } from '../../objects/go-text.ts';
+import { quotedStart } from '../../objects/formats/go-text.ts';
 
 /** The ports of Services, and the endpoints that EndpointSlices have for them (`proxy/endpointslicecache.go`). Pure. */
 

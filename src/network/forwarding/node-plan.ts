@@ -7,11 +7,11 @@ import {
   parseAddress,
   parseCidr,
 } from '../../objects/address.ts';
-import type { Labels } from '../../objects/labels/label-selector.ts';
+import type { Labels } from '../../objects/selectors/label-selector.ts';
 import type { NodeFamilyPlan, NodePlan, PodDetection, Problems } from './forwarding-plan.ts';
 import { keyOf } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
-import { quotedStart } from '../../objects/go-text.ts';
+import { quotedStart } from '../../objects/formats/go-text.ts';
 
 /** The node's part of a plan, and the addresses of a Service by family (`proxy/serviceport.go`, `util/utils.go`). Pure. */
 

@@ -1,4 +1,4 @@
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import type {
   BackendObjectReference,
   GRPCRoute,
@@ -13,7 +13,7 @@ import type {
 } from '../../objects/types/gateway.ts';
 import { plainHost, type HttpRule, type RuleSource } from '../http/rules.ts';
 import { expressionProblem } from './expressions.ts';
-import { parseDuration } from '../../objects/time.ts';
+import { parseDuration } from '../../objects/formats/time.ts';
 import type {
   AnyRoute,
   CorsFilter,

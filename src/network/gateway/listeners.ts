@@ -3,7 +3,7 @@ import {
   compileLabelSelector,
   matchesLabels,
   type ParsedLabelSelector,
-} from '../../objects/labels/labels.ts';
+} from '../../objects/selectors/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { joinKey, type ObjectKey } from '../../objects/meta.ts';
 import type { Gateway, GatewayListener, ListenerSet, RouteNamespaces } from '../../objects/types/gateway.ts';

@@ -1,4 +1,4 @@
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import { pushAll, resultOf } from '../../objects/lists.ts';
 import { compareAge, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Gateway, ListenerSet } from '../../objects/types/gateway.ts';

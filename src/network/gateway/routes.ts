@@ -20,7 +20,7 @@ import {
 } from './plan.ts';
 import { commonHostname, compareHostnames } from './hostnames.ts';
 import type { Listener } from './listeners.ts';
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import { firstFew } from '../../objects/lists.ts';
 import type { RuleSource, BackendTls, HttpRule } from '../http/rules.ts';
 import { compileRules, type RuleProblem, ruleProblems } from './http-rules.ts';

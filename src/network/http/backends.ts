@@ -1,5 +1,5 @@
 import { chosenEndpoints } from '../../objects/endpoints.ts';
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { Endpoint, EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import type { Backend, RuleSource } from './rules.ts';

@@ -3,7 +3,7 @@ import type {
   IngressClass,
   IngressLoadBalancerIngress,
 } from '../../objects/types/networking.generated.ts';
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { Route, RouteIngress, RouteStatus } from '../../objects/types/route.generated.ts';
 import type { RouteAdmission } from './route-claims.ts';

@@ -1,5 +1,5 @@
 import type { RouteRefusalReason } from '../../objects/reasons.ts';
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../../objects/names.ts';
 import { keyOf, type ObjectKey, type ObjectMeta } from '../../objects/meta.ts';
 import type { Ingress } from '../../objects/types/networking.generated.ts';

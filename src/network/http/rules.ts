@@ -1,4 +1,4 @@
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import type { Ingress, IngressBackend } from '../../objects/types/networking.generated.ts';
 import type { Route, RouteHTTPHeader, RouteTargetReference } from '../../objects/types/route.generated.ts';
 import { type RouteSettings, routeSettings, type Termination } from './route-annotations.ts';

@@ -11,7 +11,7 @@ import type { NetworkAttachmentDefinition } from '../../objects/types/openshift.
 import type { Namespace, Node, Pod, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
-import type { Labels } from '../../objects/labels/label-selector.ts';
+import type { Labels } from '../../objects/selectors/label-selector.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
 import type { EgressFirewall, EgressIP, EgressQoS } from '../../objects/types/openshift.ts';
 import { type NoEndpoint, whyNoEndpoint } from '../forwarding/why-no-endpoint.ts';

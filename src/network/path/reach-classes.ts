@@ -1,5 +1,5 @@
 import { parseAddress } from '../../objects/address.ts';
-import type { ParsedLabelSelector } from '../../objects/labels/labels.ts';
+import type { ParsedLabelSelector } from '../../objects/selectors/labels.ts';
 import { keyOf } from '../../objects/meta.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';

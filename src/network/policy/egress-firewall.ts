@@ -9,12 +9,12 @@ import {
   ipFamilies,
 } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/meta.ts';
-import type { Labels } from '../../objects/labels/label-selector.ts';
+import type { Labels } from '../../objects/selectors/label-selector.ts';
 import {
   compileLabelSelector,
   matchesLabels,
   type ParsedLabelSelector,
-} from '../../objects/labels/labels.ts';
+} from '../../objects/selectors/labels.ts';
 import type { EgressFirewall, EgressFirewallRule } from '../../objects/types/openshift.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';

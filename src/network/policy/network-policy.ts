@@ -1,6 +1,6 @@
 import { type ParsedCidr, parseCidr } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/meta.ts';
-import { type ParsedLabelSelector, readLabelSelector } from '../../objects/labels/labels.ts';
+import { type ParsedLabelSelector, readLabelSelector } from '../../objects/selectors/labels.ts';
 import type {
   NetworkPolicy,
   NetworkPolicyPeer,
@@ -8,7 +8,7 @@ import type {
 } from '../../objects/types/networking.generated.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import type { Labels } from '../../objects/labels/label-selector.ts';
+import type { Labels } from '../../objects/selectors/label-selector.ts';
 
 /** NetworkPolicies as rules that can be asked (networking.k8s.io/v1; KEP-2079 for endPort). */
 

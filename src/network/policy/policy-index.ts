@@ -1,7 +1,7 @@
 import { type IPFamily, ipFamilies } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
-import type { Labels } from '../../objects/labels/label-selector.ts';
-import { matchesLabels } from '../../objects/labels/labels.ts';
+import type { Labels } from '../../objects/selectors/label-selector.ts';
+import { matchesLabels } from '../../objects/selectors/labels.ts';
 import type { Direction, NetworkPolicyRule, PolicyPeer, PolicyPort, PolicyRules } from './network-policy.ts';
 import { type AddressedPod, AddressHolders, PodSet, type PodSetSource } from './policy-plan.ts';
 import type { FirewallFilter } from './egress-firewall.ts';

@@ -1,5 +1,9 @@
 import { type ParsedAddress, parseAddress, type IPFamily } from '../../objects/address.ts';
-import { matchesLabels, type ParsedLabelSelector, renderLabelSelector } from '../../objects/labels/labels.ts';
+import {
+  matchesLabels,
+  type ParsedLabelSelector,
+  renderLabelSelector,
+} from '../../objects/selectors/labels.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
 import type {

@@ -10,7 +10,7 @@ import { type Announcer, planAnnouncement } from '../../network/announcing/annou
 import { announcerOf } from '../../network/announcing/agent-report.ts';
 import { type PeerProblem, peersOf, bgpRoutes } from '../../network/announcing/bgp.ts';
 import type { ServiceAddress } from '../../network/announcing/assigned-addresses.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Wakeup } from '../../client/clock.ts';
 import type { AnnouncingView } from '../../network/announcing/agent-io.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../network/announcing/agent-report.ts';
 import { shortestLeaseSeconds } from '../../network/announcing/fence.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
-import { formatMicroTime } from '../../objects/time.ts';
+import { formatMicroTime } from '../../objects/formats/time.ts';
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:dgram';
 import type { Logger } from 'pino';

@@ -5,7 +5,7 @@ import { httpsServer } from '../../host/http-server.ts';
 import { flowsPath } from '../../network/flows/agents.ts';
 import type { Flow, FlowNews } from '../../network/flows/flow.ts';
 import { isDNS1123Label } from '../../objects/names.ts';
-import type { RequestTarget } from '../../objects/go-url.ts';
+import type { RequestTarget } from '../../objects/formats/go-url.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type { CertificatePair } from '../../tls/certificates.ts';
 import { type FlowAccess, TooManyTokens } from './access.ts';

@@ -11,7 +11,7 @@ import { bySliceService, indexBySliceService, serviceOfSlice } from '../../netwo
 import { type ParsedAddress, parseAddress, parseCidr, ipFamilies } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
-import { parseTime } from '../../objects/time.ts';
+import { parseTime } from '../../objects/formats/time.ts';
 import { serviceNameLabel } from '../../objects/endpoints.ts';
 
 /** The fields of objects in the agent's caches: a cluster has hundreds of thousands of endpoints. */

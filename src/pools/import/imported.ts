@@ -2,12 +2,12 @@ import { type AddressRange, parseAddressRange } from '../../allocation/address-r
 import { maxRangeSize, readPool } from '../../controllers/load-balancer/pools.ts';
 import { parseCidr, type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
 import { isRecord, isStringList, isStringMap } from '../../objects/json.ts';
-import { compileLabelSelector } from '../../objects/labels/labels.ts';
+import { compileLabelSelector } from '../../objects/selectors/labels.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { AddressPool, AddressPoolSpec, BGPPeer, BGPPeerSpec } from '../../objects/types/servicenet.ts';
-import { parseDuration } from '../../objects/time.ts';
+import { parseDuration } from '../../objects/formats/time.ts';
 
 /** Reads the values that the configurations of other load balancers have in common. */
 

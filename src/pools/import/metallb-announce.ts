@@ -1,4 +1,4 @@
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/selectors/labels.ts';
 import { isRecord, isStringList, recordAt, textAt } from '../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
 import type {

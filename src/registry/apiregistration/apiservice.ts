@@ -1,5 +1,5 @@
 import type { APIService } from '../../objects/types/apiregistration.generated.ts';
-import { goQuote } from '../../objects/go-text.ts';
+import { goQuote } from '../../objects/formats/go-text.ts';
 import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
 import { genericStrategy, resetMetaForStatus, addEmptyParts } from '../generic/generic.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../generic/metadata.ts';

@@ -12,7 +12,7 @@ import {
   formatQuantity,
   parseQuantity,
   quantityIn,
-} from '../../objects/quantity.ts';
+} from '../../objects/formats/quantity.ts';
 import { duplicate, type FieldError, forbiddenField, invalid, required } from '../validation/field-errors.ts';
 import { isQualifiedName, nameIsDNSSubdomain } from '../../objects/names.ts';
 import {

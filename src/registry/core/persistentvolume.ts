@@ -2,7 +2,7 @@ import type { PersistentVolume, PersistentVolumeSpec } from '../../objects/types
 import { at, isRecord, jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
-import { compareQuantities } from '../../objects/quantity.ts';
+import { compareQuantities } from '../../objects/formats/quantity.ts';
 import { addEmptyParts, genericStrategy } from '../generic/generic.ts';
 import { validateImmutableField } from '../generic/metadata.ts';
 import {

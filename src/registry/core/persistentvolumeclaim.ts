@@ -1,7 +1,7 @@
 import type { PersistentVolumeClaim } from '../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { at, jsonEqual } from '../../objects/json.ts';
-import { compareQuantities } from '../../objects/quantity.ts';
+import { compareQuantities } from '../../objects/formats/quantity.ts';
 import {
   type FieldError,
   forbiddenField,

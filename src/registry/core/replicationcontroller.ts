@@ -1,5 +1,5 @@
 import type { ReplicationController } from '../../objects/types/core.generated.ts';
-import { containsLabels } from '../../objects/labels/labels.ts';
+import { containsLabels } from '../../objects/selectors/labels.ts';
 import { declarative, type FieldError, required } from '../validation/field-errors.ts';
 import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';

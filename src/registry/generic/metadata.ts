@@ -1,4 +1,4 @@
-import { goQuote, isPrintable } from '../../objects/go-text.ts';
+import { goQuote, isPrintable } from '../../objects/formats/go-text.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../objects/meta.ts';

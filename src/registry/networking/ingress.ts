@@ -16,7 +16,7 @@ import {
   nameIsPathSegment,
 } from '../../objects/names.ts';
 import { isValidPortNumber, validateLegacyAddress } from '../validation/network.ts';
-import { compareText } from '../../objects/go-text.ts';
+import { compareText } from '../../objects/formats/go-text.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { genericStrategy } from '../generic/generic.ts';

@@ -1,4 +1,4 @@
-import { compareQuantities, formatQuantity, parseQuantity } from '../../objects/quantity.ts';
+import { compareQuantities, formatQuantity, parseQuantity } from '../../objects/formats/quantity.ts';
 import type {
   CapacityRequestPolicy,
   CapacityRequestPolicyRange,

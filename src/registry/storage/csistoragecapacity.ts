@@ -1,5 +1,5 @@
 import type { CSIStorageCapacity } from '../../objects/types/storage.generated.ts';
-import { parseQuantity } from '../../objects/quantity.ts';
+import { parseQuantity } from '../../objects/formats/quantity.ts';
 import { type FieldError, invalid } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { validateLabelSelector } from '../validation/label-selector.ts';

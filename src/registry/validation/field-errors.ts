@@ -1,4 +1,4 @@
-import { goJson, goQuote } from '../../objects/go-text.ts';
+import { goJson, goQuote } from '../../objects/formats/go-text.ts';
 import { StatusError, type StatusCause } from '../../objects/status.ts';
 
 /** The `reason` words of `details.causes` (apimachinery `util/validation/field/errors.go`). */

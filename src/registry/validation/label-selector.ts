@@ -1,4 +1,4 @@
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/selectors/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import { type FieldError, forbiddenField, invalid, required } from './field-errors.ts';

@@ -1,6 +1,6 @@
 import { type FieldError, invalid, required } from './field-errors.ts';
 import { isQualifiedName, isDNS1123Subdomain } from '../../objects/names.ts';
-import { parseQuantity, quantityIn } from '../../objects/quantity.ts';
+import { parseQuantity, quantityIn } from '../../objects/formats/quantity.ts';
 
 /** Names of resources, the keys of amounts (`apis/core/helper/helpers.go`, `apis/core/validation`). */
 

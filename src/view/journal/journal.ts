@@ -2,7 +2,7 @@ import { isRecord, jsonEqual, type JsonRecord, listAt, textAt } from '../../obje
 import { type KubeObject, keyOf, type ObjectKey, splitKey } from '../../objects/meta.ts';
 import { renewedWithinMs } from '../../network/path/entry.ts';
 import type { Informer } from '../../client/informers/informer.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { RequestSettings } from '../../controllers/load-balancer/request.ts';
 import { aboutKey, byAbout, type ClusterCaches } from '../caches.ts';
 import { eventRow } from '../rows/events.ts';

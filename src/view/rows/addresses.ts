@@ -2,7 +2,7 @@ import { notAnnounced } from '../../network/announcing/announcement-plan.ts';
 import type { AnnouncingNode } from '../../network/path/entry.ts';
 import { ipFamilies, parseAddress } from '../../objects/address.ts';
 import type { EgressIP } from '../../objects/types/openshift.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime } from '../../objects/formats/time.ts';
 import type { IPPoolReport } from '../../platforms/cni/plan.ts';
 import { type PooledCluster, planReport, type PoolReport, poolSquares } from '../../pools/plan.ts';
 import type { AddressRow, AnnouncerRow, EgressAddressRow, PoolRow, WaitingRow } from './rows.ts';

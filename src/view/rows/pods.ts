@@ -6,7 +6,7 @@ import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import type { EndpointRow, NodeRow, PodRow, PodState, SliceRow, WorkloadRow, PolicyRow } from './rows.ts';
 import type { Trouble } from './trouble.ts';
 import { policyRules } from '../../network/policy/network-policy.ts';
-import { matchesLabels, renderLabelSelector } from '../../objects/labels/labels.ts';
+import { matchesLabels, renderLabelSelector } from '../../objects/selectors/labels.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
 
 /** Pods, what owns them and where they run, and the slices that have them, as rows. */

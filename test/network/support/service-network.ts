@@ -15,7 +15,7 @@ import type {
   EndpointHints,
   EndpointSlice,
 } from '../../../src/objects/types/discovery.generated.ts';
-import type { Labels } from '../../../src/objects/labels/label-selector.ts';
+import type { Labels } from '../../../src/objects/selectors/label-selector.ts';
 import type { Maker } from './gate.ts';
 import type { Asking } from './machine.ts';
 import type { Outcome } from './machine-protocol.ts';

@@ -11,7 +11,7 @@ import type {
   ServiceRow,
   SliceRow,
 } from '../../../src/view/rows/rows.ts';
-import { worstFirst } from '../../../src/objects/outcomes.ts';
+import { worstFirst } from '../../../src/objects/flows/outcomes.ts';
 import type { ReachAnswer, ReachPlanAnswer, TraceAnswer } from '../../../src/page/messages.ts';
 import type { StandIn } from './stand-in.ts';
 

@@ -11,7 +11,7 @@ import { isIP } from 'node:net';
 import { describeDialFailure, type DialPod, dialInTime, noClusterNetwork } from '../../proxy/dial-pod.ts';
 import { joinHostPort } from '../../../objects/address.ts';
 import { errorMessage } from '../../../objects/status.ts';
-import { escapePath, joinPath, pathOfUrl } from '../../../objects/go-url.ts';
+import { escapePath, joinPath, pathOfUrl } from '../../../objects/formats/go-url.ts';
 import { PeerTrust, UntrustedPeer } from '../../../tls/peer-trust.ts';
 
 /**

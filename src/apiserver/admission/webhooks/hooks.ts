@@ -7,7 +7,7 @@ import {
   compileLabelSelector,
   type ParsedLabelSelector,
   matchesLabels,
-} from '../../../objects/labels/labels.ts';
+} from '../../../objects/selectors/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { isReviewVersion, type ReviewVersion, type WebhookClient, type WebhookNetwork } from './client.ts';
 import {

@@ -17,7 +17,7 @@ import {
   fieldSetDifference,
   unionAll,
 } from './field-set.ts';
-import { compareText } from '../../../objects/go-text.ts';
+import { compareText } from '../../../objects/formats/go-text.ts';
 import type { StructSchema } from '../../schema/schema.ts';
 import { changedFields, removedFields } from './typed-value.ts';
 

@@ -3,7 +3,7 @@ import { yaml, requireFinite, scalarValue } from './write-yaml.ts';
 import { RawNumber, YamlSyntaxError } from '../json.ts';
 import { setMember } from '../schema.ts';
 import { ValueCounter } from '../decode-walk.ts';
-import { goQuote } from '../../../objects/go-text.ts';
+import { goQuote } from '../../../objects/formats/go-text.ts';
 import { isRecord } from '../../../objects/json.ts';
 import { tooLarge } from '../../../objects/status.ts';
 import { kubernetesYaml } from '../../../objects/formats/yaml.ts';

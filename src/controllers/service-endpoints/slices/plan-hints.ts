@@ -4,7 +4,7 @@ import type { Endpoint, EndpointHints, EndpointSlice } from '../../../objects/ty
 import { jsonEqual } from '../../../objects/json.ts';
 import type { SliceDraft } from './plan-packing.ts';
 import { isNodeReady } from '../../../objects/pods.ts';
-import { parseQuantity } from '../../../objects/quantity.ts';
+import { parseQuantity } from '../../../objects/formats/quantity.ts';
 
 /** Hints by `spec.trafficDistribution`, and their removal (k8s.io/endpointslice/trafficdist). Pure. */
 

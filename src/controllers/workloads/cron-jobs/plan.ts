@@ -11,7 +11,7 @@ import {
 import { maxOf } from '../../../objects/lists.ts';
 import { conditionOf } from '../../../objects/meta.ts';
 import { controllerReference } from '../../../objects/pods.ts';
-import { formatTime, parseTime } from '../../../objects/time.ts';
+import { formatTime, parseTime } from '../../../objects/formats/time.ts';
 import type { PlannedEvent } from '../../../client/events/events.ts';
 
 const scheduledTimeAnnotation = 'batch.kubernetes.io/cronjob-scheduled-timestamp';

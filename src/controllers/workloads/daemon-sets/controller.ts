@@ -4,7 +4,7 @@ import {
   nodes as nodesResource,
   pods as podsResource,
 } from '../../../client/resources.ts';
-import { compareText } from '../../../objects/go-text.ts';
+import { compareText } from '../../../objects/formats/go-text.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { joinKey, type KubeObject, type ObjectKey } from '../../../objects/meta.ts';
 import { nextAvailable } from '../../../objects/pods.ts';

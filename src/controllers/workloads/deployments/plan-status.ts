@@ -2,7 +2,7 @@ import type { Deployment, ReplicaSet, DeploymentStatus } from '../../../objects/
 import { scaledValue, hashTemplate, podTemplateHash, sameTemplate } from '../plan-template.ts';
 import type { Draft } from '../../../client/resource-client.ts';
 import { byCreation, controllerReference } from '../../../objects/pods.ts';
-import { formatTime, parseTime } from '../../../objects/time.ts';
+import { formatTime, parseTime } from '../../../objects/formats/time.ts';
 import type { WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { conditionOf, transitionTime } from '../../../objects/meta.ts';
 

@@ -3,7 +3,7 @@ import type { Draft } from '../../../client/resource-client.ts';
 import { maxOf } from '../../../objects/lists.ts';
 import type { Job, JobStatus } from '../../../objects/types/batch.generated.ts';
 import type { Container, Pod, PodSpec } from '../../../objects/types/core.generated.ts';
-import { formatTime, parseTime } from '../../../objects/time.ts';
+import { formatTime, parseTime } from '../../../objects/formats/time.ts';
 import type { WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { conditionOf } from '../../../objects/meta.ts';
 import { isActive, isPodReady } from '../../../objects/pods.ts';

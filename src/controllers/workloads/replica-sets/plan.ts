@@ -3,14 +3,14 @@
  * replica_set_utils.go).
  */
 import type { Draft } from '../../../client/resource-client.ts';
-import { containsLabels } from '../../../objects/labels/labels.ts';
+import { containsLabels } from '../../../objects/selectors/labels.ts';
 import type { Pod, ContainerStatus } from '../../../objects/types/core.generated.ts';
-import { formatTime, parseTime } from '../../../objects/time.ts';
+import { formatTime, parseTime } from '../../../objects/formats/time.ts';
 import type { Replicated, WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { conditionOf } from '../../../objects/meta.ts';
 import { isActive, isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';
-import { compareText } from '../../../objects/go-text.ts';
+import { compareText } from '../../../objects/formats/go-text.ts';
 import { maxOf } from '../../../objects/lists.ts';
 
 /** The most Pods that one sync creates or deletes (`BurstReplicas`). */

@@ -1,4 +1,4 @@
-import { compareText } from '../../../objects/go-text.ts';
+import { compareText } from '../../../objects/formats/go-text.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compareAge, keyOf } from '../../../objects/meta.ts';
 import type { Service } from '../../../objects/types/core.generated.ts';

@@ -1,4 +1,4 @@
-import { compareText } from '../../../objects/go-text.ts';
+import { compareText } from '../../../objects/formats/go-text.ts';
 import { joinKey, splitKey } from '../../../objects/meta.ts';
 import type {
   Gateway,

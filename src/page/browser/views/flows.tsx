@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type Outcome, worstFirst } from '../../../objects/outcomes.ts';
+import { type Outcome, worstFirst } from '../../../objects/flows/outcomes.ts';
 import type { FlowGroupRow, FlowRow } from '../../../view/rows/rows.ts';
 import type { FollowedFlows } from '../../messages.ts';
 import { ChoiceInput } from '../parts/choice-input.tsx';

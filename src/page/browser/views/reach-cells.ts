@@ -1,4 +1,4 @@
-import type { Outcome } from '../../../objects/outcomes.ts';
+import type { Outcome } from '../../../objects/flows/outcomes.ts';
 import type { FlowGroupRow } from '../../../view/rows/rows.ts';
 import type { ReachAnswer, ReachPlanAnswer } from '../../messages.ts';
 

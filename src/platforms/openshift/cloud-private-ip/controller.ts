@@ -5,7 +5,7 @@ import { cloudPrivateIPConfigs, nodes as nodesResource } from '../../../client/r
 import type { ParsedAddress } from '../../../objects/address.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import type { ObjectKey } from '../../../objects/meta.ts';
-import { formatTime } from '../../../objects/time.ts';
+import { formatTime } from '../../../objects/formats/time.ts';
 import type { Node } from '../../../objects/types/core.generated.ts';
 import type { CloudPrivateIPConfig } from '../../../objects/types/openshift.ts';
 import type { ControllerContext } from '../../../runtime/context.ts';

@@ -8,7 +8,7 @@ import type {
   ConnectivityCheckStatus,
   OutageEntry,
 } from '../../../objects/types/openshift.ts';
-import { formatMicroTime, formatTime, parseTime } from '../../../objects/time.ts';
+import { formatMicroTime, formatTime, parseTime } from '../../../objects/formats/time.ts';
 import type { PlannedEvent } from '../../../client/events/events.ts';
 import { replacedCondition, transitionTime } from '../../../objects/meta.ts';
 

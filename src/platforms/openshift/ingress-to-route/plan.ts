@@ -7,7 +7,7 @@ import type {
   IngressServiceBackend,
 } from '../../../objects/types/networking.generated.ts';
 import type { TLSConfig, Route, RouteSpec } from '../../../objects/types/route.generated.ts';
-import { compareText } from '../../../objects/go-text.ts';
+import { compareText } from '../../../objects/formats/go-text.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { classAnnotation, ingressToRouteController } from '../../../network/http/ingress.ts';
 

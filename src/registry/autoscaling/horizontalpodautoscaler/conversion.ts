@@ -8,7 +8,7 @@ import type {
   HorizontalPodAutoscalerBehavior,
 } from '../../../objects/types/autoscaling.generated.ts';
 import { isRecord, type JsonRecord, textAt, at, listAt, numberAt, recordAt } from '../../../objects/json.ts';
-import { parseQuantity } from '../../../objects/quantity.ts';
+import { parseQuantity } from '../../../objects/formats/quantity.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { SharedStorage } from '../../generic/strategy.ts';
 

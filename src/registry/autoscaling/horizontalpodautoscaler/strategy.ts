@@ -11,7 +11,7 @@ import type {
   HorizontalPodAutoscaler,
 } from '../../../objects/types/autoscaling.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import { parseQuantity } from '../../../objects/quantity.ts';
+import { parseQuantity } from '../../../objects/formats/quantity.ts';
 import {
   declarative,
   type FieldError,

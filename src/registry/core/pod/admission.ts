@@ -7,7 +7,7 @@ import type { ClusterReader } from '../../generic/strategy.ts';
 import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
 import { initContainerAnnotations } from './defaults.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { compareQuantities } from '../../../objects/quantity.ts';
+import { compareQuantities } from '../../../objects/formats/quantity.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 

@@ -17,7 +17,7 @@ import {
   duplicate,
 } from '../../validation/field-errors.ts';
 import { validatePortNumberOrName, isValidPortNumber } from '../../validation/network.ts';
-import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
+import { compareQuantities, quantityIn } from '../../../objects/formats/quantity.ts';
 import { isValidPortName } from '../../../objects/names.ts';
 import {
   validateResourceQuantity,

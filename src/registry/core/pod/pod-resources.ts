@@ -4,7 +4,7 @@ import {
   formatQuantity,
   parseQuantity,
   type Quantity,
-} from '../../../objects/quantity.ts';
+} from '../../../objects/formats/quantity.ts';
 import { type FieldError, forbiddenField, invalid, notSupported } from '../../validation/field-errors.ts';
 import { isHugePage, mayBeOvercommitted, validateResourceName } from '../../validation/names.ts';
 import { pushAll } from '../../../objects/lists.ts';

@@ -12,7 +12,7 @@ import { isQualifiedName } from '../../../objects/names.ts';
 import { validateAddressPair, validateLegacyAddress, warningsForAddress } from '../../validation/network.ts';
 import { validateAnnotationChange, pushSubdomainErrors, restarts } from './field-checks.ts';
 import { hasPodResources, setPodResourceDefaults } from './pod-resources.ts';
-import { parseQuantity, compareQuantities } from '../../../objects/quantity.ts';
+import { parseQuantity, compareQuantities } from '../../../objects/formats/quantity.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { resetMetaForStatus, isSpecChanged } from '../../generic/generic.ts';
 import type { SubresourceStrategy } from '../../generic/strategy.ts';

@@ -8,7 +8,7 @@ import type {
 } from '../../../objects/types/core.generated.ts';
 import { certificatePaths, validateBundle, validateCertificate } from './credentials.ts';
 import { validateDescendingPath, validateFilePath, validateNoBacksteps } from './field-checks.ts';
-import { parseImage } from '../../../objects/image-reference.ts';
+import { parseImage } from '../../../objects/formats/image-reference.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,

@@ -9,7 +9,7 @@ import type {
   PodTemplateSpec,
   Volume,
 } from '../../../objects/types/core.generated.ts';
-import { parseQuantity } from '../../../objects/quantity.ts';
+import { parseQuantity } from '../../../objects/formats/quantity.ts';
 import { isDNS1123Label } from '../../../objects/names.ts';
 import { warningsForAddress } from '../../validation/network.ts';
 

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../../objects/meta.ts';
 import { podRequestsInUse, podResources } from '../../../objects/pods.ts';
-import { parseQuantity, formatQuantity } from '../../../objects/quantity.ts';
+import { parseQuantity, formatQuantity } from '../../../objects/formats/quantity.ts';
 import { listAt, numberAt, recordAt, scalarAt, textAt } from '../../../objects/json.ts';
 import type { ResourceQuota } from '../../../objects/types/core.generated.ts';
 

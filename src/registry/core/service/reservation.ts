@@ -1,7 +1,7 @@
 import { AllocationError, AlreadyAllocatedError, RangeFullError } from '../../../allocation/address-range.ts';
 import type { PortAllocation } from '../../../allocation/port-allocator.ts';
 import { parseAddress, type IPFamily } from '../../../objects/address.ts';
-import { goQuote } from '../../../objects/go-text.ts';
+import { goQuote } from '../../../objects/formats/go-text.ts';
 import type { Service } from '../../../objects/types/core.generated.ts';
 import type { IPAddress } from '../../../objects/types/networking.generated.ts';
 import { type StatusError, internalError } from '../../../objects/status.ts';

@@ -6,7 +6,7 @@ import {
 } from '../../../../src/controllers/disruption-budgets/plan.ts';
 import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 import type { PodDisruptionBudget } from '../../../../src/objects/types/policy.generated.ts';
-import { formatTime } from '../../../../src/objects/time.ts';
+import { formatTime } from '../../../../src/objects/formats/time.ts';
 import { now, pod } from '../workloads/samples.ts';
 
 function budget(

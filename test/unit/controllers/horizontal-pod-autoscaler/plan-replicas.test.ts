@@ -7,7 +7,7 @@ import {
   type ReplicaQuestion,
 } from '../../../../src/controllers/horizontal-pod-autoscaler/plan-replicas.ts';
 import type { Pod } from '../../../../src/objects/types/core.generated.ts';
-import { formatTime } from '../../../../src/objects/time.ts';
+import { formatTime } from '../../../../src/objects/formats/time.ts';
 
 const now = Date.parse('2026-11-28T12:00:00Z');
 const tolerance = { up: 0.1, down: 0.1 };

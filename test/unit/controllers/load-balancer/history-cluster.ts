@@ -20,7 +20,7 @@ import {
 } from '../../../../src/controllers/load-balancer/request.ts';
 import { parseStrictAddress, type IPFamily } from '../../../../src/objects/address.ts';
 import type { Service } from '../../../../src/objects/types/core.generated.ts';
-import { formatTime } from '../../../../src/objects/time.ts';
+import { formatTime } from '../../../../src/objects/formats/time.ts';
 
 /** Changes that users make in a cluster of eight Services and two pools. */
 export type Change =

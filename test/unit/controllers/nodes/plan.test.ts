@@ -4,7 +4,7 @@ import { planNodeStatus, planTaints } from '../../../../src/controllers/nodes/pl
 import { NodeCidrs } from '../../../../src/controllers/nodes/plan.ts';
 import { evictionTime, untolerated } from '../../../../src/controllers/nodes/plan.ts';
 import { parseCidr } from '../../../../src/objects/address.ts';
-import { formatTime } from '../../../../src/objects/time.ts';
+import { formatTime } from '../../../../src/objects/formats/time.ts';
 import { node, now } from '../workloads/samples.ts';
 
 describe('NodeCidrs', () => {

@@ -11,7 +11,7 @@ import { SelectorIndex } from '../../../../src/controllers/service-endpoints/bac
 import { selectorOf } from '../../../../src/controllers/service-endpoints/service.ts';
 import { trimPod } from '../../../../src/controllers/service-endpoints/backing-pods.ts';
 import { keyOf, type KubeObject, isKubeObject } from '../../../../src/objects/meta.ts';
-import { containsLabels } from '../../../../src/objects/labels/labels.ts';
+import { containsLabels } from '../../../../src/objects/selectors/labels.ts';
 import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 import { pod, service } from './samples.ts';
 

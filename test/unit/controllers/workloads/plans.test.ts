@@ -10,7 +10,7 @@ import {
 } from '../../../../src/controllers/workloads/plan-history.ts';
 import { scaledValue } from '../../../../src/controllers/workloads/plan-template.ts';
 import { hashTemplate, sameTemplate } from '../../../../src/controllers/workloads/plan-template.ts';
-import { compileLabelSelector } from '../../../../src/objects/labels/labels.ts';
+import { compileLabelSelector } from '../../../../src/objects/selectors/labels.ts';
 import type { ControllerRevision } from '../../../../src/objects/types/apps.generated.ts';
 import { FakeClock } from '../../../support/fake-clock.ts';
 import { deployment, pod } from './samples.ts';

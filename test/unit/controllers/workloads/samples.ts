@@ -1,7 +1,7 @@
 import type { KubeObject, ObjectMeta } from '../../../../src/objects/meta.ts';
 import type { Deployment, ReplicaSet } from '../../../../src/objects/types/apps.generated.ts';
 import type { Node, Pod, PodSpec } from '../../../../src/objects/types/core.generated.ts';
-import { formatTime } from '../../../../src/objects/time.ts';
+import { formatTime } from '../../../../src/objects/formats/time.ts';
 
 /** 2026-01-01T00:00:00Z. */
 export const now = 1_767_225_600_000;

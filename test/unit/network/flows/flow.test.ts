@@ -9,7 +9,7 @@ import {
   serviceText,
   workloadText,
 } from '../../../../src/network/flows/flow.ts';
-import { parsePlace } from '../../../../src/objects/flow-places.ts';
+import { parsePlace } from '../../../../src/objects/flows/places.ts';
 
 const flow: Flow = {
   ...{ id: 1, time: '2026-11-29T12:00:00.000Z', protocol: 'TCP', outcome: 'connected' },

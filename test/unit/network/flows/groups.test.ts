@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Flow, workloadText } from '../../../../src/network/flows/flow.ts';
 import { FlowGrouping, historyText, mostGroups } from '../../../../src/network/flows/groups.ts';
-import { outcomes } from '../../../../src/objects/outcomes.ts';
+import { outcomes } from '../../../../src/objects/flows/outcomes.ts';
 
 const nowMs = Date.parse('2026-11-29T12:00:04.000Z');
 

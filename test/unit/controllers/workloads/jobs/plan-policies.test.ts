@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { planJob } from '../../../../../src/controllers/workloads/jobs/plan.ts';
 import { parseIndexes } from '../../../../../src/controllers/workloads/jobs/plan-policies.ts';
-import { formatTime } from '../../../../../src/objects/time.ts';
+import { formatTime } from '../../../../../src/objects/formats/time.ts';
 import type { Job, JobSpec } from '../../../../../src/objects/types/batch.generated.ts';
 import type { Pod, PodCondition } from '../../../../../src/objects/types/core.generated.ts';
 import { now, pod } from '../samples.ts';

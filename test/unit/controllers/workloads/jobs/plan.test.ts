@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { planJob } from '../../../../../src/controllers/workloads/jobs/plan.ts';
 import type { Job, JobStatus } from '../../../../../src/objects/types/batch.generated.ts';
 import type { Pod } from '../../../../../src/objects/types/core.generated.ts';
-import { formatTime } from '../../../../../src/objects/time.ts';
+import { formatTime } from '../../../../../src/objects/formats/time.ts';
 import { now, pod } from '../samples.ts';
 
 function job(spec: Partial<Job['spec']> = {}, status: JobStatus = {}): Job {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Outcome } from '../../../../../src/objects/outcomes.ts';
+import type { Outcome } from '../../../../../src/objects/flows/outcomes.ts';
 import { isAskedFor, shownCells } from '../../../../../src/page/browser/views/reach-cells.ts';
 import type { ReachAnswer } from '../../../../../src/page/messages.ts';
 import type { FlowGroupRow } from '../../../../../src/view/rows/rows.ts';

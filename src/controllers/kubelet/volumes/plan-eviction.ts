@@ -1,7 +1,7 @@
 /** Which Pods use more local storage than they may (pkg/kubelet/eviction `localStorageEviction`). PURE */
-import { formatQuantity, parseQuantity, quantityIn } from '../../objects/quantity.ts';
-import type { Container, PodSpec } from '../../objects/types/core.generated.ts';
-import { isSidecar } from '../../objects/pods.ts';
+import { formatQuantity, parseQuantity, quantityIn } from '../../../objects/formats/quantity.ts';
+import type { Container, PodSpec } from '../../../objects/types/core.generated.ts';
+import { isSidecar } from '../../../objects/pods.ts';
 
 /** Bytes of local storage that a Pod uses. */
 export interface LocalUsage {

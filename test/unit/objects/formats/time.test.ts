@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatMicroTime, formatTime, parseDuration, parseTime } from '../../../src/objects/time.ts';
+import {
+  formatMicroTime,
+  formatTime,
+  parseDuration,
+  parseTime,
+} from '../../../../src/objects/formats/time.ts';
 
 describe('times', () => {
   it('writes seconds and microseconds', () => {

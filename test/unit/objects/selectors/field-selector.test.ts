@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { escapeFieldValue, matchesFields, parseFieldSelector } from '../../../src/objects/field-selector.ts';
+import {
+  escapeFieldValue,
+  matchesFields,
+  parseFieldSelector,
+} from '../../../../src/objects/selectors/field-selector.ts';
 
 describe('parseFieldSelector', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseImage } from '../../../src/objects/image-reference.ts';
+import { parseImage } from '../../../../src/objects/formats/image-reference.ts';
 
 const hex = 'a'.repeat(64);
 

@@ -1,11 +1,11 @@
-import type { ResourceClient } from '../../client/resource-client.ts';
-import { persistentVolumes } from '../../client/resources.ts';
-import { keyOf } from '../../objects/meta.ts';
-import type { PersistentVolume } from '../../objects/types/core.generated.ts';
-import type { KeyLoop, Reconcile } from '../../runtime/key-loop.ts';
-import { isNotFound } from '../../client/errors.ts';
-import { folderProvisioner } from '../persistent-volumes/plan.ts';
-import type { ContainerRuntime } from './container-runtime.ts';
+import type { ResourceClient } from '../../../client/resource-client.ts';
+import { persistentVolumes } from '../../../client/resources.ts';
+import { keyOf } from '../../../objects/meta.ts';
+import type { PersistentVolume } from '../../../objects/types/core.generated.ts';
+import type { KeyLoop, Reconcile } from '../../../runtime/key-loop.ts';
+import { isNotFound } from '../../../client/errors.ts';
+import { folderProvisioner } from '../../persistent-volumes/plan.ts';
+import type { ContainerRuntime } from '../container-runtime.ts';
 
 /** Keeps a PersistentVolume until its folder is removed. A Pod that uses the volume first adds it. */
 const finalizer = 'folders.servicenet.dev/folder';

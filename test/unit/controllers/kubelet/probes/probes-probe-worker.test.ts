@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { ProbeKind } from '../../../../src/controllers/kubelet/plan-behaviour.ts';
-import { ProbeWorker } from '../../../../src/controllers/kubelet/probes.ts';
-import type { Probe } from '../../../../src/objects/types/core.generated.ts';
-import { FakeClock } from '../../../support/fake-clock.ts';
+import type { ProbeKind } from '../../../../../src/controllers/kubelet/plan-behaviour.ts';
+import { ProbeWorker } from '../../../../../src/controllers/kubelet/probes/probes.ts';
+import type { Probe } from '../../../../../src/objects/types/core.generated.ts';
+import { FakeClock } from '../../../../support/fake-clock.ts';
 
 /** Asks for a while; what was asked and decided, with the second of each. */
 async function probed(

@@ -1,4 +1,4 @@
-import { badRequest } from './status.ts';
+import { badRequest } from '../status.ts';
 
 /** One term of a field selector; all terms must hold. */
 export interface FieldRequirement {

@@ -1,4 +1,4 @@
-import { minorVersion } from '../../objects/kubernetes-version.ts';
+import { minorVersion } from '../../../objects/kubernetes-version.ts';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
@@ -9,14 +9,14 @@ import type {
   Pod,
   Probe,
   TCPSocketAction,
-} from '../../objects/types/core.generated.ts';
-import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
-import { errorMessage } from '../../objects/status.ts';
-import { joinHostPort } from '../../objects/address.ts';
-import { requestPath } from '../../objects/go-url.ts';
-import { handshake } from '../../tls/handshake.ts';
-import type { Clock, Timer } from '../../client/clock.ts';
-import { countAnswer, isDue, periodMsOf, type ProbeKind, timeoutMsOf, unasked } from './plan-behaviour.ts';
+} from '../../../objects/types/core.generated.ts';
+import type { ContainerRuntime, ProbeResult } from '../container-runtime.ts';
+import { errorMessage } from '../../../objects/status.ts';
+import { joinHostPort } from '../../../objects/address.ts';
+import { requestPath } from '../../../objects/formats/go-url.ts';
+import { handshake } from '../../../tls/handshake.ts';
+import type { Clock, Timer } from '../../../client/clock.ts';
+import { countAnswer, isDue, periodMsOf, type ProbeKind, timeoutMsOf, unasked } from '../plan-behaviour.ts';
 
 /** Bytes of a program's output that an Event shows (pkg/probe `maxProbeMessageLength`). */
 const maxOutputBytes = 10 * 1024;

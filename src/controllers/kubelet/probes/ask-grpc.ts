@@ -1,7 +1,7 @@
 import { connect, constants } from 'node:http2';
-import type { GRPCAction, Pod, Probe } from '../../objects/types/core.generated.ts';
-import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
-import { joinHostPort } from '../../objects/address.ts';
+import type { GRPCAction, Pod, Probe } from '../../../objects/types/core.generated.ts';
+import type { ContainerRuntime, ProbeResult } from '../container-runtime.ts';
+import { joinHostPort } from '../../../objects/address.ts';
 
 /** `grpc.health.v1.HealthCheckResponse.ServingStatus`. */
 const statuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];

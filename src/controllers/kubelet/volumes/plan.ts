@@ -1,7 +1,7 @@
 /** The contents of a Pod's volumes (pkg/volume: configmap, secret, downwardapi, projected, empty_dir). */
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
-import { claimOf } from '../../objects/pods.ts';
-import type { ClusterTrustBundle } from '../../objects/types/certificates.generated.ts';
+import { compileLabelSelector, matchesLabels } from '../../../objects/selectors/labels.ts';
+import { claimOf } from '../../../objects/pods.ts';
+import type { ClusterTrustBundle } from '../../../objects/types/certificates.generated.ts';
 import type {
   ClusterTrustBundleProjection,
   DownwardAPIVolumeFile,
@@ -12,12 +12,12 @@ import type {
   ServiceAccountTokenProjection,
   Volume,
   VolumeProjection,
-} from '../../objects/types/core.generated.ts';
-import { quantityIn } from '../../objects/quantity.ts';
-import type { VolumeFile, WantedVolume } from './container-runtime.ts';
-import { folderProvisioner } from '../persistent-volumes/plan.ts';
-import { containerNamed, podField, resourceField } from './plan-environment.ts';
-import type { ReferencedObjects } from './plan-environment.ts';
+} from '../../../objects/types/core.generated.ts';
+import { quantityIn } from '../../../objects/formats/quantity.ts';
+import type { VolumeFile, WantedVolume } from '../container-runtime.ts';
+import { folderProvisioner } from '../../persistent-volumes/plan.ts';
+import { containerNamed, podField, resourceField } from '../plan-environment.ts';
+import type { ReferencedObjects } from '../plan-environment.ts';
 
 /** A volume cannot be mounted. The message is the kubelet's, for the Event of the reason. */
 export class MountError extends Error {

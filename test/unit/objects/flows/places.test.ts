@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseDecider, parsePlace } from '../../../src/objects/flow-places.ts';
+import { parseDecider, parsePlace } from '../../../../src/objects/flows/places.ts';
 
 describe('the place of a flow', () => {
   it.each([

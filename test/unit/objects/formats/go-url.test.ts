@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { escapePath, joinPath, pathOfUrl, requestPath } from '../../../src/objects/go-url.ts';
+import { escapePath, joinPath, pathOfUrl, requestPath } from '../../../../src/objects/formats/go-url.ts';
 
 /** What Go 1.26 prints for `path.Join("/", u.Path)` and `URL.EscapedPath` of it. */
 test.each([

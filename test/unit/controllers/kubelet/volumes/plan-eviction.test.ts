@@ -3,8 +3,8 @@ import {
   evictionMessage,
   limitsStorage,
   type LocalUsage,
-} from '../../../../src/controllers/kubelet/plan-eviction.ts';
-import type { Container, PodSpec } from '../../../../src/objects/types/core.generated.ts';
+} from '../../../../../src/controllers/kubelet/volumes/plan-eviction.ts';
+import type { Container, PodSpec } from '../../../../../src/objects/types/core.generated.ts';
 
 const container = (name: string, limit?: string): Container => ({
   name,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readTarget } from '../../../src/objects/go-url.ts';
+import { readTarget } from '../../../../src/objects/formats/go-url.ts';
 
 // Go's net/url `ParseRequestURI`.
 test.each([

@@ -4,9 +4,13 @@ import {
   MountError,
   planVolumes,
   type PodCertificate,
-} from '../../../../src/controllers/kubelet/plan-volumes.ts';
-import type { Container, PersistentVolumeSpec, Pod } from '../../../../src/objects/types/core.generated.ts';
-import { node, pod } from '../workloads/samples.ts';
+} from '../../../../../src/controllers/kubelet/volumes/plan.ts';
+import type {
+  Container,
+  PersistentVolumeSpec,
+  Pod,
+} from '../../../../../src/objects/types/core.generated.ts';
+import { node, pod } from '../../workloads/samples.ts';
 
 const mounted: Partial<Container> = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
 const asDevice: Partial<Container> = { volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] };

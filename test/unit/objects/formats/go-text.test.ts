@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { goJson, goQuote, isPrintable } from '../../../src/objects/go-text.ts';
+import { goJson, goQuote, isPrintable } from '../../../../src/objects/formats/go-text.ts';
 
 test.each([
   ['plain "text" \\ <&>', '"plain \\"text\\" \\\\ <&>"'],

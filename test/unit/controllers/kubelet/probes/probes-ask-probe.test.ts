@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { connect, createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { askProbe } from '../../../../src/controllers/kubelet/probes.ts';
-import type { ExecStreams, ProbeResult } from '../../../../src/controllers/kubelet/container-runtime.ts';
-import type { Probe } from '../../../../src/objects/types/core.generated.ts';
-import { pod } from '../workloads/samples.ts';
+import { askProbe } from '../../../../../src/controllers/kubelet/probes/probes.ts';
+import type { ExecStreams, ProbeResult } from '../../../../../src/controllers/kubelet/container-runtime.ts';
+import type { Probe } from '../../../../../src/objects/types/core.generated.ts';
+import { pod } from '../../workloads/samples.ts';
 
 const asked = { ...pod('p'), status: { podIP: '127.0.0.1' } };
 const servers: Server[] = [];

@@ -6,7 +6,7 @@ import {
   formatQuantity,
   parseQuantity,
   quantityIn,
-} from '../../../src/objects/quantity.ts';
+} from '../../../../src/objects/formats/quantity.ts';
 
 describe('a quantity in canonical form', () => {
   it.each([

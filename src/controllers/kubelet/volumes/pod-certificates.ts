@@ -1,17 +1,17 @@
-import { isNotFound } from '../../client/errors.ts';
-import type { ResourceClient } from '../../client/resource-client.ts';
-import { podCertificateRequests, serviceAccounts } from '../../client/resources.ts';
-import type { KubeObject } from '../../objects/meta.ts';
-import type { EventReason } from '../../objects/reasons.ts';
-import { errorMessage } from '../../objects/status.ts';
-import { parseTime } from '../../objects/time.ts';
-import type { PodCertificateRequest } from '../../objects/types/certificates.generated.ts';
-import type { Node, Pod, PodCertificateProjection } from '../../objects/types/core.generated.ts';
-import type { ControllerContext } from '../../runtime/context.ts';
-import { pem } from '../../tls/certificates.ts';
-import { createStubRequest } from '../../tls/stub-request.ts';
-import { pemBlocks } from '../../tls/x509.ts';
-import { certificatesOf, type PodCertificate } from './plan-volumes.ts';
+import { isNotFound } from '../../../client/errors.ts';
+import type { ResourceClient } from '../../../client/resource-client.ts';
+import { podCertificateRequests, serviceAccounts } from '../../../client/resources.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import type { EventReason } from '../../../objects/reasons.ts';
+import { errorMessage } from '../../../objects/status.ts';
+import { parseTime } from '../../../objects/formats/time.ts';
+import type { PodCertificateRequest } from '../../../objects/types/certificates.generated.ts';
+import type { Node, Pod, PodCertificateProjection } from '../../../objects/types/core.generated.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
+import { pem } from '../../../tls/certificates.ts';
+import { createStubRequest } from '../../../tls/stub-request.ts';
+import { pemBlocks } from '../../../tls/x509.ts';
+import { certificatesOf, type PodCertificate } from './plan.ts';
 
 /** A certificate is renewed up to so many milliseconds after its time, at random: not those of all Pods at once. */
 const maxRefreshDelayMs = 5 * 60_000;

@@ -1,5 +1,5 @@
-import { parseAddress } from './address.ts';
-import { parseReference, type ReferenceKind } from './references.ts';
+import { parseAddress } from '../address.ts';
+import { parseReference, type ReferenceKind } from '../references.ts';
 
 /** The words in which people ask for flows: from where to where they went, and who decided. */
 

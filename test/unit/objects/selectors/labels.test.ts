@@ -6,7 +6,7 @@ import {
   matchesLabels,
   parseLabelSelector,
   renderLabelSelector,
-} from '../../../../src/objects/labels/labels.ts';
+} from '../../../../src/objects/selectors/labels.ts';
 
 const keyRule =
   "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric " +
