@@ -5,7 +5,7 @@ import { readFile, readlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { checkStreams } from '../host/local-host.ts';
 import type { IPFamily } from '../objects/address.ts';
-import { removeCgroups } from './containers/cgroups.ts';
+import { removeCgroups } from './containers/resource-limits.ts';
 import { cgroupsVariable, type FirstMessage, type Forwarding, isFirstMessage } from './protocol.ts';
 import { lanLines, outsideLines } from './lan.ts';
 

@@ -14,7 +14,7 @@ import { keyOf } from '../../objects/meta.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
-import { Cgroups } from './cgroups.ts';
+import { Cgroups } from './resource-limits.ts';
 import { documentsOf } from '../stand-ins/document-root.ts';
 import { type Images, standInPorts, webServerOf } from './images.ts';
 import { namesOf } from './container-root.ts';

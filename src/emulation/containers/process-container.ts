@@ -9,8 +9,13 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ContainerLog } from './container-log.ts';
-import { belowUsage, type ContainerCgroup, memoryLimitOf } from './cgroups.ts';
-import { memoryOfAll, watchMemory } from './memory-limit.ts';
+import {
+  belowUsage,
+  type ContainerCgroup,
+  memoryLimitOf,
+  memoryOfAll,
+  watchMemory,
+} from './resource-limits.ts';
 import { folderBytes } from './volume-folder.ts';
 import { writtenIn } from './container-root.ts';
 import { report, sandboxArgv, type SandboxCommandOptions, withPrivileges } from './sandbox-command.ts';

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { cgroupFolders } from '../../../src/emulation/containers/cgroups.ts';
+import { cgroupFolders } from '../../../src/emulation/containers/resource-limits.ts';
 import { isTimeOver } from '../../support/time-over.ts';
 
 /** Who makes the namespaces: root, or an ordinary user inside a user namespace. */

@@ -1,5 +1,12 @@
-import { describe, expect, it } from 'vitest';
-import { cgroupFiles, cgroupFolders } from '../../../../src/emulation/containers/cgroups.ts';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  cgroupFiles,
+  cgroupFolders,
+  memoryOfAll,
+  watchMemory,
+} from '../../../../src/emulation/containers/resource-limits.ts';
 
 const line = (root: string, at: string, type: string, options: string): string =>
   `30 23 0:26 ${root} ${at} rw,nosuid shared:9 - ${type} ${type} rw,${options}`;
@@ -67,5 +74,54 @@ describe('cgroupFiles', () => {
     [{ cpu: '1k' }, { memory: '1Gi' }, 'cpu.weight=10000', 'cpu.max=max 100000', 'memory.max=1073741824'],
   ])('of version 2 for %j and %j', (requests, limits, ...files) => {
     expect(written(2, requests, limits)).toEqual(files);
+  });
+});
+
+const mebibyte = 1024 * 1024;
+let child: ChildProcess | undefined;
+
+afterEach(() => child?.kill('SIGKILL'));
+
+/** A shell whose child has so much memory, writes a line, and ends with its standard input. */
+async function taking(mebibytes: number): Promise<ChildProcess> {
+  const program = `const all = Buffer.alloc(${mebibytes * mebibyte}, 1); console.log(all.length); process.stdin.resume()`;
+  // The second command keeps the shell.
+  const script = `"${process.execPath}" -e '${program}'; true`;
+  const started = spawn('sh', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  child = started;
+  await once(started.stdout, 'data');
+  return started;
+}
+
+describe('the memory of a container', () => {
+  it('is that of all its processes', async () => {
+    const { pid } = await taking(200);
+    const exceeded = Promise.withResolvers<string>();
+    const ending = new AbortController();
+    watchMemory(
+      async () => (await memoryOfAll(pid === undefined ? [] : [pid])) / (150 * mebibyte),
+      ending.signal,
+      () => exceeded.resolve('exceeded'),
+    );
+    expect(await exceeded.promise).toBe('exceeded');
+  });
+
+  it('may be as much as its limit, and nothing is asked of a container that has ended', async () => {
+    const started = await taking(20);
+    const ending = new AbortController();
+    let isExceeded = false;
+    let looks = 0;
+    const lookedTwice = Promise.withResolvers<undefined>();
+    const part = async (): Promise<number> => {
+      if (++looks === 3) lookedTwice.resolve(undefined);
+      return (await memoryOfAll([started.pid ?? 0])) / (400 * mebibyte);
+    };
+    watchMemory(part, ending.signal, () => (isExceeded = true));
+    await lookedTwice.promise;
+    ending.abort();
+    started.stdin?.end();
+    await once(started, 'exit');
+    expect(isExceeded).toBe(false);
+    expect(looks).toBe(3);
   });
 });
