@@ -26,7 +26,12 @@ function asInRig(name: string): UpstreamSuite {
 
 export const upstreamSuites: readonly UpstreamSuite[] = [
   ...['network', 'api-machinery', 'apps', 'auth', 'cli', 'instrumentation', 'architecture'].map(conformance),
-  ...['node', 'scheduling', 'storage'].map(conformance),
+  // Beside conformance: the resizes of several containers at once.
+  {
+    name: 'node',
+    focus: [...conformance('node').focus, 'Pod InPlace Resize Container guaranteed pods with'],
+  },
+  ...['scheduling', 'storage'].map(conformance),
   ...['core', 'network-policy'].map(asInRig),
 ];
 
