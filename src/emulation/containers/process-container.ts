@@ -104,6 +104,8 @@ export class ProcessContainer implements ContainerProgram {
   /** Programs that run beside its own. */
   readonly #beside = new Set<number>();
   #memoryLimit: number | undefined;
+  /** Resolves when its cgroup has its limits, or cannot have them. */
+  #bounded: Promise<void> | undefined;
   #isKilled = false;
   #isOutOfMemory = false;
 
@@ -180,6 +182,7 @@ export class ProcessContainer implements ContainerProgram {
       terminal,
       ended.then(async (exitCode) => {
         if (exitCode !== 0) container.#isOutOfMemory ||= await container.#hasExceeded();
+        await container.#bounded;
         await options.cgroup?.remove();
         // unshare(1) fails with 1 where SIGKILL has ended its child.
         const isKilled = exitCode === 1 && container.#isKilled && !sandbox.hasBubblewrap;
@@ -204,8 +207,11 @@ export class ProcessContainer implements ContainerProgram {
   /** @throws the system's error, after its end. */
   async #bound(): Promise<void> {
     const { cgroup, resources } = this.#options;
+    const bounding = cgroup?.begun(resources);
+    // A program that ends at once has its cgroup for as long as this takes.
+    this.#bounded = bounding?.catch(() => undefined);
     try {
-      await cgroup?.begun(resources);
+      await bounding;
     } catch (error) {
       this.signal('SIGKILL');
       await this.ended;
@@ -238,12 +244,7 @@ export class ProcessContainer implements ContainerProgram {
 
   /** Whether the kernel has ended a process of it that wanted more memory: not all of them, with cgroups of version 1. */
   async #hasExceeded(): Promise<boolean> {
-    try {
-      return (await this.#options.cgroup?.wasOutOfMemory()) === true;
-    } catch {
-      // It is removed with the container.
-      return false;
-    }
+    return (await this.#options.cgroup?.wasOutOfMemory()) === true;
   }
 
   async setResources(name: string, resources: ResourceRequirements): Promise<void> {

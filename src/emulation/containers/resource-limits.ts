@@ -108,10 +108,13 @@ export class ContainerCgroup {
   readonly #version: 1 | 2;
   /** By controller: its folders. In version 2 they are the same. */
   readonly #folders: ReadonlyMap<Controller, string>;
+  /** How often the kernel had ended a process of it before: its folder may be that of the attempt before. */
+  readonly #endedBefore: Promise<number>;
 
   constructor(version: 1 | 2, folders: ReadonlyMap<Controller, string>) {
     this.#version = version;
     this.#folders = folders;
+    this.#endedBefore = this.#outOfMemoryEnds();
   }
 
   /** The command line before a program that is to be in it. */
@@ -148,10 +151,18 @@ export class ContainerCgroup {
     await this.begun(resources);
   }
 
-  /** Whether the kernel has ended a process of it for want of memory. */
+  /** Whether the kernel has ended a process of it for want of memory; false when it is removed. */
   async wasOutOfMemory(): Promise<boolean> {
-    const text = await this.#read('memory', this.#version === 1 ? 'memory.oom_control' : 'memory.events');
-    return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0) > 0;
+    return (await this.#outOfMemoryEnds()) > (await this.#endedBefore);
+  }
+
+  async #outOfMemoryEnds(): Promise<number> {
+    try {
+      const text = await this.#read('memory', this.#version === 1 ? 'memory.oom_control' : 'memory.events');
+      return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
+    } catch {
+      return 0;
+    }
   }
 
   /** Its processes have ended. */
@@ -231,7 +242,7 @@ export class Cgroups {
 
   /** The containers of the Pod have ended. */
   async removePod(pod: Pod): Promise<void> {
-    for (const top of tops(this.#places)) await removeFolder(join(top, this.#name, podName(pod)));
+    for (const top of tops(this.#places)) await removePodFolder(join(top, this.#name, podName(pod)));
   }
 
   /** @returns the last folder, by controller. */
@@ -257,16 +268,20 @@ export async function removeCgroups(isMeant: (name: string) => boolean): Promise
   const places = await findFolders();
   for (const top of places === undefined ? [] : tops(places)) {
     for (const folder of (await foldersIn(top)).filter((each) => isMeant(basename(each)))) {
-      for (const pod of await foldersIn(folder)) {
-        for (const container of await foldersIn(pod)) await removeFolder(container);
-        await removeFolder(pod);
-      }
+      for (const pod of await foldersIn(folder)) await removePodFolder(pod);
       await removeFolder(folder);
     }
   }
 }
 
+/** With those of containers that could not begin. */
+async function removePodFolder(folder: string): Promise<void> {
+  for (const container of await foldersIn(folder)) await removeFolder(container);
+  await removeFolder(folder);
+}
+
 async function findFolders(): Promise<CgroupFolders | undefined> {
+  if (!existsSync('/proc/self/cgroup')) return undefined;
   return cgroupFolders(
     await readFile('/proc/self/mountinfo', 'utf8'),
     await readFile('/proc/self/cgroup', 'utf8'),
@@ -277,11 +292,14 @@ function tops(places: CgroupFolders): readonly string[] {
   return places.version === 1 ? controllers.map((each) => places.folders[each]) : [places.folder];
 }
 
-/** None of one that is not there: that of a namespace around this one. */
+/** None of one that is not there, or not to be seen: that of a namespace around this one. */
 async function foldersIn(folder: string): Promise<readonly string[]> {
-  if (!existsSync(folder)) return [];
-  const entries = await readdir(folder, { withFileTypes: true });
-  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name));
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name));
+  } catch {
+    return [];
+  }
 }
 
 function podName({ metadata }: Pod): string {

@@ -74,6 +74,20 @@ forMakers('containers as processes have what their resources say', (maker) => {
     expect(status('.restartCount')).toBe('0');
   });
 
+  it('a program that ends at once has ended, and not failed', async () => {
+    const containers = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => ({
+      ...{ name: `c${n}`, image: 'busybox', command: ['true'] },
+      resources: { limits: { cpu: '100m', memory: '64Mi' } },
+    }));
+    const spec = { restartPolicy: 'Never', containers };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'short' }, spec };
+    kubectl(['apply', '-f', '-'], JSON.stringify(pod));
+    const phase = (): string => kubectl(['get', 'pod', 'short', '-o', 'jsonpath={.status.phase}']);
+    await expect.poll(phase).toMatch(/Succeeded|Failed/);
+    const reasons = 'jsonpath={.status.containerStatuses[*].state.terminated.reason}';
+    expect(kubectl(['get', 'pod', 'short', '-o', reasons])).toBe(containers.map(() => 'Completed').join(' '));
+  });
+
   it('a limit below what it has is not set, and is said', async () => {
     resize({ requests: { memory: '1Ki' }, limits: { memory: '1Ki' } });
     const inProgress = 'jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")].message}';
