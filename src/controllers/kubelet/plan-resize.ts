@@ -78,7 +78,7 @@ export function isSameAllocation(a: Allocation, b: Allocation): boolean {
 const resizable = ['cpu', 'memory'] as const;
 
 /** Which of processors and memory differ. */
-function changedResources(
+export function changedResources(
   before: ResourceRequirements = {},
   now: ResourceRequirements = {},
 ): readonly (typeof resizable)[number][] {

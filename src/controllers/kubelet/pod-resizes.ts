@@ -6,6 +6,7 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import type { ContainerRuntime } from './container-runtime.ts';
 import {
   type Allocation,
+  changedResources,
   isSameAllocation,
   planContainerResize,
   refuseResize,
@@ -101,6 +102,7 @@ export class PodResizes {
     if (resize === undefined || state.ending !== undefined) return undefined;
     const { initContainers = [], containers = [] } = pod.spec;
     const errors: string[] = [];
+    const isOfWhole = changedResources(resize.whole, pod.spec.resources).length > 0;
     let isDone = true;
     for (const container of [...initContainers, ...containers]) {
       const { name, resources = {} } = container;
@@ -108,7 +110,7 @@ export class PodResizes {
       if (isRestarting) isDone = false;
       if (isRestarting || !state.running.has(name)) continue;
       const how = planContainerResize(container, resize.actual.get(name));
-      if (how === 'none') continue;
+      if (how === 'none' && !isOfWhole) continue;
       if (how === 'restart') {
         isDone = false;
         resize.restarting.add(name);
@@ -124,6 +126,7 @@ export class PodResizes {
         errors.push(errorMessage(error));
       }
     }
+    if (errors.length === 0) resize.whole = pod.spec.resources;
     this.#applied(pod, resize, isDone, errors.join('; '));
     const [waiting, open] = [stateOf(resize, 'pending'), stateOf(resize, 'in progress')];
     if (waiting === undefined && open === undefined) state.resize = undefined;
@@ -152,7 +155,10 @@ export class PodResizes {
 }
 
 function resizeFrom(allocation: Allocation): PodResize {
-  return { allocation, actual: new Map(allocation.containers), restarting: new Set(), states: [] };
+  return {
+    ...{ allocation, actual: new Map(allocation.containers), whole: allocation.pod },
+    ...{ restarting: new Set(), states: [] },
+  };
 }
 
 function stateOf<K extends ResizeState['kind']>(

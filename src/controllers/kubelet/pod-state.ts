@@ -29,6 +29,8 @@ export interface PodResize {
   allocation: Allocation;
   /** What containers that run were started with, or have got since. */
   readonly actual: Map<string, ResourceRequirements>;
+  /** What the Pod as a whole was begun with, or has got since. */
+  whole: ResourceRequirements | undefined;
   /** Containers that end, to be started with other resources. */
   readonly restarting: Set<string>;
   /** One that waits, and one that is not done. */

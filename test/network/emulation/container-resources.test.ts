@@ -1,5 +1,5 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { cgroupsVersion } from '../support/gate.ts';
 import { forMakers } from '../support/for-makers.ts';
@@ -72,6 +72,26 @@ forMakers('containers as processes have what their resources say', (maker) => {
     await expect.poll(read).toBe(isFirst ? '409 100000 134217728' : '16 100000 100000 134217728');
     await expect.poll(() => status('.resources.limits.memory')).toBe('128Mi');
     expect(status('.restartCount')).toBe('0');
+  });
+
+  it.skipIf(version === undefined)(`the Pod as a whole, too${lacks}`, async () => {
+    const spec = {
+      resources: { requests: { memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } },
+      containers: [{ name: 'main', image: 'busybox', command: ['sleep', '1000'] }],
+    };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'whole' }, spec };
+    kubectl(['apply', '-f', '-'], JSON.stringify(pod));
+    kubectl(['wait', '--for=condition=Ready', 'pod/whole']);
+    const uid = kubectl(['get', 'pod', 'whole', '-o', 'jsonpath={.metadata.uid}']);
+    const file = version === 1 ? 'memory.limit_in_bytes' : 'memory.max';
+    const limit = (): readonly string[] =>
+      globSync(`/sys/fs/cgroup/**/servicenet-${up.pid}-*/pod${uid}/${file}`).map((path) =>
+        readFileSync(path, 'utf8').trim(),
+      );
+    expect(limit()).toEqual(['134217728']);
+    const patch = { spec: { resources: { limits: { memory: '160Mi' } } } };
+    kubectl(['patch', 'pod', 'whole', '--subresource=resize', '-p', JSON.stringify(patch)]);
+    await expect.poll(limit).toEqual(['167772160']);
   });
 
   it('a program that ends at once has ended, and not failed', async () => {
