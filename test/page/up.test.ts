@@ -392,9 +392,14 @@ describe.skipIf(missing !== '')(
       await go('/addresses');
       const waiting = page.locator('.waiting-services li', { hasText: 'shop/waits' });
       await waiting.waitFor();
-      const reason = (await waiting.locator('.reason').textContent()) ?? '';
-      const conditions = listAt(json('-n', 'shop', 'get', 'service', 'waits'), 'status', 'conditions');
-      expect(conditions.map((condition) => textAt(condition, 'reason'))).toContain(reason);
+      const reasons = (): readonly string[] =>
+        listAt(json('-n', 'shop', 'get', 'service', 'waits'), 'status', 'conditions').map((condition) =>
+          textAt(condition, 'reason'),
+        );
+      // Until the controller has looked at it, it waits for that.
+      await expect.poll(reasons, patience).toHaveLength(1);
+      const [reason = ''] = reasons();
+      await expect.poll(() => waiting.locator('.reason').textContent(), patience).toBe(reason);
       await waiting.locator('.reason').click();
       await page.getByRole('dialog', { name: reason }).getByText('What to do').waitFor();
       kubectl(['-n', 'shop', 'delete', 'service', 'waits']);
