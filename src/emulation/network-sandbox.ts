@@ -138,7 +138,7 @@ export class NetworkSandbox {
     if (process.platform !== 'linux') throw new NetworkUnavailableError('it needs Linux');
     const isRoot = process.getuid?.() === 0;
     const cgroups = `servicenet-${process.pid}-${++opened}`;
-    await removeCgroups((name) => isLeft(name));
+    await removeCgroups(isLeft);
     const child = spawn(
       'setpriv',
       [

@@ -48,7 +48,7 @@ export interface BootstrapBinding {
   readonly accounts?: readonly string[];
 }
 
-/** To ask whose a token is, and what somebody may do. */
+/** To review tokens, and the access of their users. */
 export const delegatedReviews: readonly Row[] = [
   ['create', 'authentication.k8s.io', 'tokenreviews'],
   ['create', 'authorization.k8s.io', 'subjectaccessreviews'],

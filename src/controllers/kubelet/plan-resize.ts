@@ -2,7 +2,7 @@
  * Resizing of Pods that run (KEP-1287; pkg/kubelet/allocation, `computePodResizeAction` of kuberuntime_manager.go): what a
  * node gives a Pod, and what its containers do not have yet. PURE
  */
-import { transitionTime } from '../../objects/meta.ts';
+import { conditionOf, transitionTime } from '../../objects/meta.ts';
 import { podResources, type ResourceAmounts } from '../../objects/pods.ts';
 import { compareQuantities, parseQuantity } from '../../objects/formats/quantity.ts';
 import type { EventReason } from '../../objects/reasons.ts';
@@ -34,8 +34,8 @@ export function wantedAllocation({ spec }: Pod): Allocation {
 
 /** What a process before this one has given to a Pod whose resize waits; undefined for others: what their specs want. */
 export function storedAllocation(pod: Pod): Allocation | undefined {
-  const { conditions = [], initContainerStatuses = [], containerStatuses = [], resources } = pod.status;
-  if (!conditions.some(({ type }) => type === pending)) return undefined;
+  const { conditions, initContainerStatuses = [], containerStatuses = [], resources } = pod.status;
+  if (conditionOf(conditions, pending) === undefined) return undefined;
   const wanted = wantedAllocation(pod);
   const present = [...initContainerStatuses, ...containerStatuses].flatMap(({ name, resources: own }) =>
     own === undefined ? [] : [[name, own] as const],
@@ -188,7 +188,7 @@ export function resizeCondition(pod: Pod, state: ResizeState, now: number): PodC
   const type = state.kind === 'pending' ? pending : inProgress;
   const failed = state.kind === 'pending' ? state.refusal : { reason: 'Error', message: state.error };
   const { reason, message } = failed.message === '' ? { reason: undefined, message: undefined } : failed;
-  const before = pod.status.conditions?.find((each) => each.type === type);
+  const before = conditionOf(pod.status.conditions, type);
   const isSame = before?.reason === reason;
   return {
     type,

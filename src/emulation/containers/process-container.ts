@@ -99,8 +99,8 @@ export class ProcessContainer implements ContainerProgram {
   readonly #child: ChildProcess;
   readonly #terminal: Terminal | undefined;
   #inside: number | undefined;
-  /** Ends the watch of its memory; undefined: none has begun. */
-  #ending: AbortController | undefined;
+  /** Its memory is watched. */
+  #isWatched = false;
   /** Programs that run beside its own. */
   readonly #beside = new Set<number>();
   #memoryLimit: number | undefined;
@@ -221,16 +221,14 @@ export class ProcessContainer implements ContainerProgram {
   }
 
   #watchMemory(): void {
+    if (this.#memoryLimit === undefined || this.#isWatched) return;
+    this.#isWatched = true;
     const ending = new AbortController();
-    if (this.#memoryLimit === undefined || this.#ending !== undefined) return;
-    this.#ending = ending;
     void this.ended.then(() => ending.abort());
-    const part = async (): Promise<number> =>
-      this.#options.cgroup === undefined
-        ? (await this.#memory()) / (this.#memoryLimit ?? Infinity)
-        : (await this.#hasExceeded())
-          ? Infinity
-          : 0;
+    const part = async (): Promise<number> => {
+      if (this.#options.cgroup === undefined) return (await this.#memory()) / (this.#memoryLimit ?? Infinity);
+      return (await this.#hasExceeded()) ? Infinity : 0;
+    };
     watchMemory(part, ending.signal, () => {
       this.#isOutOfMemory = true;
       this.signal('SIGKILL');

@@ -230,14 +230,11 @@ export class Cgroups {
   }
 
   /** Sets the share of a Pod, and the limits that it has as a whole. @throws the system's error. */
-  async setPod(
-    pod: Pod,
-    { limits }: Pick<ResourceRequirements, 'limits'> = pod.spec.resources ?? {},
-  ): Promise<void> {
+  async setPod(pod: Pod, limits = pod.spec.resources?.limits ?? {}): Promise<void> {
     const folders = await this.#make([this.#name, podName(pod)]);
     const cpu = podResources(pod, 'requests').get('cpu');
     const requests = cpu === undefined ? {} : { cpu: `${cpu}n` };
-    await writeFiles(folders, cgroupFiles(this.#places.version, { requests, limits: limits ?? {} }));
+    await writeFiles(folders, cgroupFiles(this.#places.version, { requests, limits }));
   }
 
   /** The containers of the Pod have ended. */

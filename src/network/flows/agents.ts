@@ -4,7 +4,7 @@ import { splitList } from '../../objects/lists.ts';
 import type { Flow } from './flow.ts';
 import { setYoungest } from './oldest.ts';
 
-/** How agents of nodes that tell flows are found: each has a ConfigMap, written by itself. */
+/** How agents of nodes that report flows are found: each has a ConfigMap, written by itself. */
 
 /** How an agent is reached: the data of its ConfigMap. */
 export interface AgentAddress {
@@ -48,16 +48,16 @@ export function readAgent(configMap: unknown): AgentAddress | undefined {
   return { node, addresses, port, authority };
 }
 
-/** Flows of agents that are told apart. */
+/** Ids of agents whose ids here are kept. */
 const maxIds = 100_000;
-/** Denials, connections and tellers that are kept of each. */
+/** Denials, connections and reporters: so many are kept of each. */
 const maxFlows = 10_000;
 /** Milliseconds by which the clocks of nodes, and the times of denied packets, may be wrong. */
 const slackMs = 3000;
 
 /**
- * Makes one list of what the agents of several nodes tell, each of which knows its own node alone: a connection is told by
- * the node that it begins at, packets by that which denied them, and these are one flow where they are of one connection.
+ * Makes one list of the flows of agents, each of which knows its own node alone: a connection is reported by the node that
+ * it begins at, packets by that which denied them, and these are one flow where they are of one connection.
  */
 export class FlowMerge {
   #lastId = 0;
@@ -67,18 +67,23 @@ export class FlowMerge {
   readonly #denials = new Map<string, Flow>();
   /** The last connection without an answer between two ends. */
   readonly #opened = new Map<string, Flow>();
-  /** Who tells a connection from outside, which several nodes may see. */
-  readonly #tellers = new Map<string, string>();
+  /** The agent that reports a connection from outside, which several nodes may see. */
+  readonly #reporters = new Map<string, string>();
 
-  /** What there is to tell of what an agent has told. An agent that begins anew has another name. */
+  /**
+   * Takes flows of an agent.
+   *
+   * @param agent has another name when it begins anew.
+   * @returns those that are new or have changed.
+   */
   take(agent: string, flows: readonly Flow[]): readonly Flow[] {
     // Who denied a packet is known before its connection is looked at.
     const inOrder = flows.toSorted((a, b) => Number(isDenial(b)) - Number(isDenial(a)));
     return inOrder.flatMap((flow) => {
-      const told = { ...flow, id: this.#idOf(agent, flow.id) };
-      if (isDenial(flow)) return this.#denied(told);
-      if (this.#isToldElsewhere(agent, flow)) return [];
-      return flow.outcome === 'opened' ? this.#unanswered(told) : [told];
+      const own = { ...flow, id: this.#idOf(agent, flow.id) };
+      if (isDenial(flow)) return this.#denied(own);
+      if (this.#isReportedElsewhere(agent, flow)) return [];
+      return flow.outcome === 'opened' ? this.#unanswered(own) : [own];
     });
   }
 
@@ -117,15 +122,15 @@ export class FlowMerge {
     return [whole];
   }
 
-  #isToldElsewhere(agent: string, { protocol, from, sourcePort, service, to, time }: Flow): boolean {
+  #isReportedElsewhere(agent: string, { protocol, from, sourcePort, service, to, time }: Flow): boolean {
     if (sourcePort === undefined || from.kind !== 'outside') return false;
     const minute = Math.round(Date.parse(time) / 60_000);
     const at = service === undefined ? to?.address : service.address;
     const port = service === undefined ? to?.port : service.port;
     const key = `${protocol} ${from.address} ${sourcePort} ${at} ${port} ${minute}`;
-    const teller = this.#tellers.get(key) ?? agent;
-    setYoungest(this.#tellers, key, teller, maxFlows);
-    return teller !== agent;
+    const reporter = this.#reporters.get(key) ?? agent;
+    setYoungest(this.#reporters, key, reporter, maxFlows);
+    return reporter !== agent;
   }
 }
 

@@ -144,7 +144,7 @@ function isSameParent(a: RouteParentStatus['parentRef'], b: RouteParentStatus['p
   return text(a) === text(b);
 }
 
-/** What a GatewayClass of ours is told, and which parts of Gateway API we claim. */
+/** The status of a GatewayClass of ours, and which parts of Gateway API we claim. */
 
 /** On each definition of the API: the version that it is of. */
 export const bundleVersionAnnotation = 'gateway.networking.k8s.io/bundle-version';
