@@ -203,11 +203,6 @@ export class DelayingQueue extends WorkQueue {
   #timerAt = Number.POSITIVE_INFINITY;
   #stopped = false;
 
-  /** The number of keys that are not due yet. */
-  get delayed(): number {
-    return this.#delayed.size;
-  }
-
   /** Adds a key after a delay in milliseconds. Of two times for one key the earlier applies. */
   addAfter(key: string, milliseconds: number, priority = 0): void {
     if (this.#stopped) return;
